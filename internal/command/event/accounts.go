@@ -21,16 +21,16 @@ func (s StoppedLane) Words() string {
 	return s.Cause + "; " + s.Advice
 }
 
-// ByAccount puts the stopped lanes of one account together, with their names in a list.
+// ByAccount merges the stopped lanes of one account into one, with their names as a list.
 func ByAccount(stops []StoppedLane) (all []StoppedLane) {
-	at := map[string]int{}
+	indexOf := map[string]int{}
 	for _, s := range stops {
-		n, known := at[s.Account]
+		index, known := indexOf[s.Account]
 		if known && s.Account != "" {
-			all[n].Lane += ", " + s.Lane
+			all[index].Lane += ", " + s.Lane
 			continue
 		}
-		at[s.Account], all = len(all), append(all, s)
+		indexOf[s.Account], all = len(all), append(all, s)
 	}
 	return all
 }
@@ -46,34 +46,33 @@ type Account struct {
 	OutputTokens int64    `json:"output_tokens"`
 }
 
-// AccountsOf returns the accounts of which several lanes have ended items, in the order of their
-// lanes.
+// AccountsOf returns the accounts of which several lanes have ended items, in the order of their lanes.
 func AccountsOf(lanes []observe.Lane) (several []Account) {
-	at := map[string]int{}
+	indexOf := map[string]int{}
 	var all []Account
 	for i := range lanes {
-		l := &lanes[i]
-		if l.Account == "" || l.Spent.Priced+l.Spent.Unpriced == 0 {
+		lane := &lanes[i]
+		if lane.Account == "" || lane.Spent.Priced+lane.Spent.Unpriced == 0 {
 			continue
 		}
-		n, known := at[l.Account]
+		index, known := indexOf[lane.Account]
 		if !known {
-			n = len(all)
-			at[l.Account], all = n, append(all, Account{Account: l.Account})
+			index = len(all)
+			indexOf[lane.Account], all = index, append(all, Account{Account: lane.Account})
 		}
-		a := &all[n]
-		a.Lanes, a.Answered, a.Unpriced = a.Lanes+1, a.Answered+l.Answered, a.Unpriced+l.Spent.Unpriced
-		a.InputTokens, a.OutputTokens = a.InputTokens+l.Spent.InputTokens, a.OutputTokens+l.Spent.OutputTokens
-		if l.Spent.Priced > 0 {
-			if a.USD == nil {
-				a.USD = new(float64)
+		account := &all[index]
+		account.Lanes, account.Answered, account.Unpriced = account.Lanes+1, account.Answered+lane.Answered, account.Unpriced+lane.Spent.Unpriced
+		account.InputTokens, account.OutputTokens = account.InputTokens+lane.Spent.InputTokens, account.OutputTokens+lane.Spent.OutputTokens
+		if lane.Spent.Priced > 0 {
+			if account.USD == nil {
+				account.USD = new(float64)
 			}
-			*a.USD += l.Spent.USD
+			*account.USD += lane.Spent.USD
 		}
 	}
-	for _, a := range all {
-		if a.Lanes > 1 {
-			several = append(several, a)
+	for _, account := range all {
+		if account.Lanes > 1 {
+			several = append(several, account)
 		}
 	}
 	return several
@@ -89,7 +88,7 @@ func (p *Progress) LanesWord() string { return lanesWord(p.OfFile()) }
 
 func (s *scene) lanesWord() string { return lanesWord(s.ofFile()) }
 
-func (s *scene) ofFile() bool { return len(s.p.Lanes) > 0 && s.p.Lanes[0].Account != "" }
+func (s *scene) ofFile() bool { return len(s.snapshot.Lanes) > 0 && s.snapshot.Lanes[0].Account != "" }
 
 func lanesWord(ofFile bool) string {
 	if ofFile {

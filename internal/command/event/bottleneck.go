@@ -15,20 +15,20 @@ import (
 
 // scene holds what a sentence is made of.
 type scene struct {
-	p    *observe.Snapshot
-	c    *Context
-	lane *observe.Lane // the subject; nil: none, or many
+	snapshot *observe.Snapshot
+	context  *Context
+	lane     *observe.Lane // the subject; nil: none, or many
 }
 
 // A sentence says what holds back a run, or a lane. Of several texts the first that fits is used.
 type sentence struct {
-	by    []string // fits a row
+	text  []string // fits a row
 	more  []string // further details: as many as fit, in their order
 	short []string // fits shortCells
 	lane  []string // fits laneCells
 }
 
-// laneOf returns the lane that holds the run back; nil if none does, or many do.
+// laneOf returns the lane that holds the run back; nil if no lane does, or several do.
 func laneOf(p *observe.Snapshot) *observe.Lane {
 	for i := range p.Lanes {
 		if l := &p.Lanes[i]; l.Name == p.Bottleneck.Lane && p.Bottleneck.Lane != "" || p.OfLanes == 1 {
@@ -38,45 +38,45 @@ func laneOf(p *observe.Snapshot) *observe.Lane {
 	return nil
 }
 
-// describeBound fills in what holds the run back.
-func (s *scene) describeBound(e *Progress) {
-	h := &s.p.Bottleneck
+// describeBound fills in the fields about what holds the run back.
+func (s *scene) describeBound(progress *Progress) {
+	bottleneck := &s.snapshot.Bottleneck
 	by := s.bound()
-	w := s.words(by)
-	if s.p.State == observe.Over {
-		w = s.over()
+	sentence := s.sentenceOf(by)
+	if s.snapshot.State == observe.Over {
+		sentence = s.sentenceWhenOver()
 	}
 	second := ""
-	if s.p.State != observe.Over && h.Second != limiter.BoundNone && h.Second != by {
-		second = fmt.Sprintf("%s of the time it is %s", share(h.SecondShare), s.name(h.Second))
-		if h.SecondShare > h.Share {
-			second = "recently it was " + s.name(h.Second) // the bound is named only after it has led for a while
+	if s.snapshot.State != observe.Over && bottleneck.Second != limiter.BoundNone && bottleneck.Second != by {
+		second = fmt.Sprintf("%s of the time it is %s", share(bottleneck.SecondShare), s.boundNoun(bottleneck.Second))
+		if bottleneck.SecondShare > bottleneck.Share {
+			second = "recently it was " + s.boundNoun(bottleneck.Second) // the bound is named only after it has led for a while
 		}
 	}
-	e.Bound, e.BoundShare = s.word(by), Round(h.Share)
-	e.BoundText = fitting(rowCells, w.by...)
-	e.BoundMore = clauses(append([]string{second}, w.more...)...)
-	e.BoundShort = fitting(shortCells, append(w.short, e.BoundText)...)
-	e.BoundWide = s.wide(w)
-	if h.Next != limiter.BoundNone && h.Factor > 0 && !math.IsInf(h.Factor, 0) {
-		e.Next = &Next{Bound: h.Next.String(), Factor: Round(h.Factor), Then: h.Then.String()}
+	progress.Bound, progress.BoundShare = s.boundWord(by), Round(bottleneck.Share)
+	progress.BoundText = fitting(rowCells, sentence.text...)
+	progress.BoundMore = clauses(append([]string{second}, sentence.more...)...)
+	progress.BoundShort = fitting(shortCells, append(sentence.short, progress.BoundText)...)
+	progress.BoundWide = s.wideText(sentence)
+	if bottleneck.Next != limiter.BoundNone && bottleneck.Factor > 0 && !math.IsInf(bottleneck.Factor, 0) {
+		progress.Next = &Next{Bound: bottleneck.Next.String(), Factor: Round(bottleneck.Factor), Then: bottleneck.Then.String()}
 	}
 }
 
-// over returns the sentence of a run that has ended: what held it back for longest.
-func (s *scene) over() sentence {
-	most, all := s.p.Ledger.Longest(), s.p.Ledger.Sum().Seconds()
-	w := sentence{by: []string{"nothing now: it is over"}, short: []string{"nothing: it is over"}, lane: []string{"over"}}
+// sentenceWhenOver returns the sentence of a run that has ended. It names the bound that held the run back
+// for longest.
+func (s *scene) sentenceWhenOver() sentence {
+	most, total := s.snapshot.Ledger.Longest(), s.snapshot.Ledger.Sum().Seconds()
+	w := sentence{text: []string{"nothing now: it is over"}, short: []string{"nothing: it is over"}, lane: []string{"over"}}
 	if most != limiter.BoundNone { // all is then over 0
-		w.by = []string{"nothing now; for " + share(s.p.Ledger[most].Seconds()/all) + " of the time it was " + s.name(most), w.by[0]}
+		w.text = []string{"nothing now; for " + share(s.snapshot.Ledger[most].Seconds()/total) + " of the time it was " + s.boundNoun(most), w.text[0]}
 	}
 	return w
 }
 
-// bound returns what holds the run back now. A run that is ending, or that pauses, is held
-// by that at once.
+// bound returns what holds the run back now. The end of a run, or its pause, counts at once.
 func (s *scene) bound() limiter.Bound {
-	switch s.p.State {
+	switch s.snapshot.State {
 	case observe.Draining:
 		return limiter.BoundDraining
 	case observe.Stopped:
@@ -84,30 +84,30 @@ func (s *scene) bound() limiter.Bound {
 	case observe.Paused:
 		return limiter.BoundPaused
 	}
-	return s.p.Bottleneck.By
+	return s.snapshot.Bottleneck.By
 }
 
-// wide returns all details in one line.
-func (s *scene) wide(w sentence) string {
-	h, parts := &s.p.Bottleneck, []string{}
-	text := harmless(w.by[0])
-	if h.Second != limiter.BoundNone && s.p.State != observe.Over {
-		text += fmt.Sprintf(", %s of the last %s", share(h.Share), span(observe.BottleneckSpan))
-		of := share(h.SecondShare) + " of it " + s.name(h.Second)
-		if h.Share+h.SecondShare >= 0.99 {
-			of = s.name(h.Second) + " the other " + share(h.SecondShare)
+// wideText returns the sentence and all its details in one line.
+func (s *scene) wideText(w sentence) string {
+	bottleneck, parts := &s.snapshot.Bottleneck, []string{}
+	text := printableText(w.text[0])
+	if bottleneck.Second != limiter.BoundNone && s.snapshot.State != observe.Over {
+		text += fmt.Sprintf(", %s of the last %s", share(bottleneck.Share), roughDuration(observe.BottleneckSpan))
+		secondText := share(bottleneck.SecondShare) + " of it " + s.boundNoun(bottleneck.Second)
+		if bottleneck.Share+bottleneck.SecondShare >= 0.99 {
+			secondText = s.boundNoun(bottleneck.Second) + " the other " + share(bottleneck.SecondShare)
 		}
-		parts = append(parts, of)
+		parts = append(parts, secondText)
 	}
 	for _, more := range w.more {
-		if more != "" && !strings.Contains(text, harmless(more)) {
-			parts = append(parts, harmless(more))
+		if more != "" && !strings.Contains(text, printableText(more)) {
+			parts = append(parts, printableText(more))
 		}
 	}
 	return strings.Join(append([]string{text}, parts...), "; ")
 }
 
-// fitting returns the first text that fits in n cells; if none does, as much of the last as fits.
+// fitting returns the first text that fits in n cells. If none does, it cuts off the last.
 func fitting(n int, texts ...string) string {
 	for _, t := range texts {
 		if cells(t) <= n {
@@ -119,18 +119,17 @@ func fitting(n int, texts ...string) string {
 
 // laneBoundText says what holds one lane back, for a table.
 func (s *scene) laneBoundText(l *observe.Lane) string {
-	one := &scene{p: s.p, c: s.c, lane: l}
-	w := one.words(s.laneBound(l))
+	one := &scene{snapshot: s.snapshot, context: s.context, lane: l}
+	w := one.sentenceOf(s.laneBound(l))
 	return fitting(laneCells, append(w.lane, "")...)
 }
 
-// laneBound returns what holds a lane back now: whatever stops the run stops the lane as
-// well.
+// laneBound returns what holds a lane back now. Whatever stops the run also stops the lane.
 func (s *scene) laneBound(l *observe.Lane) limiter.Bound {
 	if l.Phase == machine.Stopped {
 		return limiter.BoundStopped
 	}
-	if by := s.bound(); s.p.State != observe.Running && s.p.State != observe.Stopped && by != s.p.Bottleneck.By {
+	if by := s.bound(); s.snapshot.State != observe.Running && s.snapshot.State != observe.Stopped && by != s.snapshot.Bottleneck.By {
 		return by
 	}
 	return l.NextBound
@@ -140,42 +139,42 @@ func (s *scene) laneBound(l *observe.Lane) limiter.Bound {
 // of lanes. {of} stands for the model. Details are added to that, or take its place; nil: there
 // are none.
 type reason struct {
-	by, short, lane string
-	details         func(*scene, *sentence)
+	text, short, lane string
+	details           func(*scene, *sentence)
 }
 
 // reasons are the sentences of all bounds, and nouns names them in the sentence of another.
 var reasons = map[limiter.Bound]reason{
-	limiter.BoundRequests:     {"the provider's limit on requests{of}", "requests limit", "requests limit", func(s *scene, w *sentence) { s.limit(w, 0, "requests") }},
-	limiter.BoundTokens:       {"the provider's limit on tokens{of}", "tokens limit", "tokens limit", func(s *scene, w *sentence) { s.limit(w, 1, "tokens") }},
-	limiter.BoundInputTokens:  {"the provider's limit on input tokens{of}", "input tokens limit", "input tokens limit", func(s *scene, w *sentence) { s.limit(w, 2, "input tokens") }},
-	limiter.BoundOutputTokens: {"the provider's limit on output tokens{of}", "output tokens limit", "output tokens limit", func(s *scene, w *sentence) { s.limit(w, 3, "output tokens") }},
-	limiter.BoundSearch:       {"nothing known yet: the pace rises until it is refused", "finding the limit", "search", (*scene).search},
+	limiter.BoundRequests:     {"the provider's limit on requests{of}", "requests limit", "requests limit", func(s *scene, w *sentence) { s.describeLimit(w, 0, "requests") }},
+	limiter.BoundTokens:       {"the provider's limit on tokens{of}", "tokens limit", "tokens limit", func(s *scene, w *sentence) { s.describeLimit(w, 1, "tokens") }},
+	limiter.BoundInputTokens:  {"the provider's limit on input tokens{of}", "input tokens limit", "input tokens limit", func(s *scene, w *sentence) { s.describeLimit(w, 2, "input tokens") }},
+	limiter.BoundOutputTokens: {"the provider's limit on output tokens{of}", "output tokens limit", "output tokens limit", func(s *scene, w *sentence) { s.describeLimit(w, 3, "output tokens") }},
+	limiter.BoundSearch:       {"nothing known yet: the pace rises until it is refused", "finding the limit", "search", (*scene).describeSearch},
 	limiter.BoundTrial: {"a trial{of}: slower for a while, to see whether refusals stop", "a trial: slower for a while", "trial", func(s *scene, w *sentence) {
-		w.more = []string{s.beliefs("going slower"), s.next()}
+		w.more = []string{s.beliefs("going slower"), s.nextBoundText()}
 	}},
-	limiter.BoundErrors:      {"calls break: slowed down", "calls break: slowed down", "calls break", (*scene).errors},
-	limiter.BoundWindow:      {"the server's own pace{of}", "the server's own pace", "server's pace", (*scene).window},
-	limiter.BoundConcurrency: {"", "", "", (*scene).concurrency},
+	limiter.BoundErrors:      {"calls break: slowed down", "calls break: slowed down", "calls break", (*scene).describeErrors},
+	limiter.BoundWindow:      {"the server's own pace{of}", "the server's own pace", "server's pace", (*scene).describeWindow},
+	limiter.BoundConcurrency: {"", "", "", (*scene).describeConcurrency},
 	limiter.BoundOutput: {"", "the output", "output", func(s *scene, w *sentence) {
-		who := s.reader()
-		w.by, w.short = []string{who + ": answers wait until they are written"}, []string{who, w.short[0]}
-		w.more = []string{"more calls at once would not help", s.next()}
+		who := s.readerNoun()
+		w.text, w.short = []string{who + ": answers wait until they are written"}, []string{who, w.short[0]}
+		w.more = []string{"more calls at once would not help", s.nextBoundText()}
 	}},
-	limiter.BoundCooldown:   {"a cooldown", "a cooldown", "cooldown", (*scene).cooldown},
-	limiter.BoundOverload:   {"an overload", "an overload", "overload", (*scene).overload},
-	limiter.BoundBreaker:    {"an outage: calls break", "an outage", "outage", (*scene).outage},
-	limiter.BoundRecovery:   {"coming back{of}", "coming back", "coming back", (*scene).recovery},
-	limiter.BoundBackoff:    {"items that wait for their own retry", "items wait for their retry", "backoff", (*scene).backoff},
-	limiter.BoundInput:      {"", "your input", "your input", (*scene).input},
+	limiter.BoundCooldown:   {"a cooldown", "a cooldown", "cooldown", (*scene).describeCooldown},
+	limiter.BoundOverload:   {"an overload", "an overload", "overload", (*scene).describeOverload},
+	limiter.BoundBreaker:    {"an outage: calls break", "an outage", "outage", (*scene).describeOutage},
+	limiter.BoundRecovery:   {"coming back{of}", "coming back", "coming back", (*scene).describeRecovery},
+	limiter.BoundBackoff:    {"items that wait for their own retry", "items wait for their retry", "backoff", (*scene).describeBackoff},
+	limiter.BoundInput:      {"", "your input", "your input", (*scene).describeInput},
 	limiter.BoundPaused:     {"a pause: nothing is sent until it is resumed", "paused", "paused", nil},
-	limiter.BoundDraining:   {"", "stopping", "stopping", (*scene).draining},
-	limiter.BoundStopped:    {"the provider serves nothing more", "the provider stopped it", "stopped", (*scene).stopped},
+	limiter.BoundDraining:   {"", "stopping", "stopping", (*scene).describeDraining},
+	limiter.BoundStopped:    {"the provider serves nothing more", "the provider stopped it", "stopped", (*scene).describeStopped},
 	limiter.BoundBudget:     {"your --max-cost: calls in flight may cost all that is left", "your --max-cost", "your --max-cost", nil},
-	limiter.BoundTail:       {"the last calls: all have ended", "the last calls", "last calls", (*scene).tail},
-	limiter.BoundUnanswered: {"calls that go unanswered", "calls go unanswered", "unanswered", (*scene).unanswered},
+	limiter.BoundTail:       {"the last calls: all have ended", "the last calls", "last calls", (*scene).describeTail},
+	limiter.BoundUnanswered: {"calls that go unanswered", "calls go unanswered", "unanswered", (*scene).describeUnanswered},
 	limiter.BoundSlept: {"this computer slept", "this computer slept", "slept", func(s *scene, w *sentence) { // or the process was stopped: the two look alike
-		w.by = []string{"this computer slept, or this process was stopped: " + span(s.p.Ledger[limiter.BoundSlept]) + " in all", w.by[0]}
+		w.text = []string{"this computer slept, or this process was stopped: " + roughDuration(s.snapshot.Ledger[limiter.BoundSlept]) + " in all", w.text[0]}
 	}},
 }
 
@@ -190,30 +189,30 @@ var nouns = map[limiter.Bound]string{
 	limiter.BoundBudget: "your --max-cost",
 }
 
-// word returns the word of what holds the run back.
-func (s *scene) word(by limiter.Bound) string {
+// boundWord returns the word of what holds the run back.
+func (s *scene) boundWord(by limiter.Bound) string {
 	if by == limiter.BoundNone {
-		return s.c.Bound
+		return s.context.Bound
 	}
 	return by.String()
 }
 
-// words returns the sentence of a bound. A bound of no run's shows its word.
-func (s *scene) words(by limiter.Bound) sentence {
+// sentenceOf returns the sentence for a bound. For a bound unknown to runs it shows the context's word.
+func (s *scene) sentenceOf(by limiter.Bound) sentence {
 	r, ok := reasons[by]
 	if !ok {
-		text := cmp.Or(s.c.Bound, "nothing: calls leave as they come")
-		return sentence{by: []string{text}, short: []string{text, "nothing"}, lane: []string{""}}
+		text := cmp.Or(s.context.Bound, "nothing: calls leave as they come")
+		return sentence{text: []string{text}, short: []string{text, "nothing"}, lane: []string{""}}
 	}
-	w := sentence{by: []string{strings.Replace(r.by, "{of}", s.ofModel(), 1)}, short: []string{r.short}, lane: []string{r.lane}}
+	w := sentence{text: []string{strings.Replace(r.text, "{of}", s.ofModel(), 1)}, short: []string{r.short}, lane: []string{r.lane}}
 	if r.details != nil {
 		r.details(s, &w)
 	}
 	return w
 }
 
-// BoundName returns what held a run back as a noun, by its word in bound_s. A word of a later version
-// stands as it is.
+// BoundName returns a bound as a noun, from its word in bound_s. A word of a later version is returned as it
+// is.
 func BoundName(word string, concurrency int) string {
 	switch by := limiter.ParseBound(word); {
 	case by == limiter.BoundConcurrency && concurrency > 0:
@@ -226,27 +225,27 @@ func BoundName(word string, concurrency int) string {
 	return cmp.Or(plainWord(word), "nothing")
 }
 
-// name returns a bound as a noun, for the sentence of another.
-func (s *scene) name(by limiter.Bound) string {
+// boundNoun returns a bound as a noun, for the sentence of another bound.
+func (s *scene) boundNoun(by limiter.Bound) string {
 	switch by {
 	case limiter.BoundConcurrency:
-		return s.places()
+		return s.concurrencyNoun()
 	case limiter.BoundOutput:
-		return s.reader()
+		return s.readerNoun()
 	}
 	return nouns[by]
 }
 
-// next says what would hold the run back if this did not; "" if that is not known, or no
-// faster.
-func (s *scene) next() string {
-	h := &s.p.Bottleneck
-	if h.Next == limiter.BoundNone || !(h.Factor >= leastFactor) || h.Factor > mostFactor {
+// nextBoundText describes what would hold the run back without the present bound. It is "" if that is unknown
+// or no faster.
+func (s *scene) nextBoundText() string {
+	bottleneck := &s.snapshot.Bottleneck
+	if bottleneck.Next == limiter.BoundNone || !(bottleneck.Factor >= leastFactor) || bottleneck.Factor > mostFactor {
 		return ""
 	}
-	text := fmt.Sprintf("next would be %s, at %.1f times this speed", s.nextName(h.Next), h.Factor)
-	if h.Then != limiter.BoundNone && h.Then != h.Next {
-		text += "; then " + s.nextName(h.Then)
+	text := fmt.Sprintf("next would be %s, at %.1f times this speed", s.nextName(bottleneck.Next), bottleneck.Factor)
+	if bottleneck.Then != limiter.BoundNone && bottleneck.Then != bottleneck.Next {
+		text += "; then " + s.nextName(bottleneck.Then)
 	}
 	return text
 }
@@ -258,15 +257,15 @@ const (
 	mostFactor  = 10_000
 )
 
-// nextName names a bound that would come next. A limit goes by its plain word, and a window by
-// its cause. For other bounds it asks name.
+// nextName returns a noun for a bound that would come next. A limit goes by its plain word, and a window by
+// its cause.
 func (s *scene) nextName(by limiter.Bound) string {
 	switch by {
 	case limiter.BoundConcurrency:
 		if s.ofFile() {
-			return fmt.Sprintf("%d calls in flight", s.p.Concurrency)
+			return fmt.Sprintf("%d calls in flight", s.snapshot.Concurrency)
 		}
-		return fmt.Sprintf("-c %d", s.p.Concurrency)
+		return fmt.Sprintf("-c %d", s.snapshot.Concurrency)
 	case limiter.BoundRequests, limiter.BoundTokens, limiter.BoundInputTokens, limiter.BoundOutputTokens:
 		return plainWord(by.String())
 	case limiter.BoundWindow:
@@ -275,24 +274,24 @@ func (s *scene) nextName(by limiter.Bound) string {
 		}
 		return "the server's own pace"
 	}
-	return s.name(by)
+	return s.boundNoun(by)
 }
 
-// wait returns the time until then; "" if there is no such moment, or it has passed.
-func (s *scene) wait(then time.Time) string {
-	if d := then.Sub(s.p.At); !then.IsZero() && d > 0 {
-		return lasting(d)
+// waitText returns the time until then; "" if there is no such moment, or it has passed.
+func (s *scene) waitText(then time.Time) string {
+	if d := then.Sub(s.snapshot.At); !then.IsZero() && d > 0 {
+		return shortDuration(d)
 	}
 	return ""
 }
 
-// ofModel names the lane's model, if there are others.
+// ofModel names the model or lane of the sentence, such as " of gpt-5"; "" if there is only one.
 func (s *scene) ofModel() string {
-	if s.p.OfLanes <= 1 {
+	if s.snapshot.OfLanes <= 1 {
 		return ""
 	}
 	if s.lane == nil {
-		return fmt.Sprintf(", of %d %s", s.p.OfLanes, s.lanesWord())
+		return fmt.Sprintf(", of %d %s", s.snapshot.OfLanes, s.lanesWord())
 	}
 	if s.lane.Account != "" { // several lanes of a file may have one model
 		return " of " + clip(printable.Line(s.lane.Name), modelCells)

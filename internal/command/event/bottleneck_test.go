@@ -317,7 +317,7 @@ func fits(t *testing.T, e *Progress) {
 		if cells(one.s) > one.most {
 			t.Errorf("%d cells, and %d have room: %s", cells(one.s), one.most, one.s)
 		}
-		if harmless(one.s) != one.s {
+		if printableText(one.s) != one.s {
 			t.Errorf("it steers: %q", one.s)
 		}
 	}

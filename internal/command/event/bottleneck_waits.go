@@ -17,11 +17,11 @@ func (s *scene) latency() time.Duration {
 	if s.lane != nil && s.lane.Latency > 0 {
 		return s.lane.Latency
 	}
-	return s.p.P50
+	return s.snapshot.P50
 }
 
-// cooldown says until when no call leaves after a refusal.
-func (s *scene) cooldown(w *sentence) {
+// describeCooldown writes the sentence of a cooldown: why, and until when no call leaves.
+func (s *scene) describeCooldown(w *sentence) {
 	why := "refused (429)"
 	at := time.Time{}
 	switch l := s.lane; {
@@ -34,12 +34,12 @@ func (s *scene) cooldown(w *sentence) {
 	case !l.View.Hold.IsZero():
 		at, why = l.View.Hold, "told to wait"
 	}
-	s.pause(w, why, at)
+	s.describePause(w, why, at)
 }
 
-// overload says that the server is too busy, and when the next call leaves. Where the law has
-// found that nothing is let in, it says since when.
-func (s *scene) overload(w *sentence) {
+// describeOverload writes the sentence of a server that is too busy, and when the next call leaves. It adds
+// since when nothing is let in, if the law has found that.
+func (s *scene) describeOverload(w *sentence) {
 	at := time.Time{}
 	if s.lane != nil && s.lane.Phase == machine.Cooling {
 		at = s.lane.Until
@@ -48,34 +48,34 @@ func (s *scene) overload(w *sentence) {
 	if s.lane != nil && (s.lane.Phase == machine.Flowing || s.lane.Phase == machine.Ramping) {
 		busy = "the server was too busy"
 	}
-	s.pause(w, busy, at)
+	s.describePause(w, busy, at)
 	if s.lane == nil || s.lane.View.Probed < 2 || s.lane.View.Drought.IsZero() { // it lets calls in, or that it does not is news
 		return
 	}
-	since := "nothing is let in since " + s.zoned(s.lane.View.Drought).Format(time.TimeOnly)
+	since := "nothing is let in since " + s.inZone(s.lane.View.Drought).Format(time.TimeOnly)
 	what := "an overload" + s.ofModel() + ": " + since
-	if wait := s.wait(at); wait != "" {
-		w.by = []string{what + "; the next call leaves in " + wait, what + "; next call in " + wait, "an overload: " + since + "; next call in " + wait}
+	if wait := s.waitText(at); wait != "" {
+		w.text = []string{what + "; the next call leaves in " + wait, what + "; next call in " + wait, "an overload: " + since + "; next call in " + wait}
 	} else {
-		w.by = []string{what, "an overload: " + since}
+		w.text = []string{what, "an overload: " + since}
 	}
-	w.more = []string{"the server says that it is too busy", s.met()}
+	w.more = []string{"the server says that it is too busy", s.waveText()}
 }
 
-// pause describes a wait after which calls leave again.
-func (s *scene) pause(w *sentence, why string, until time.Time) {
+// describePause writes the sentence of a wait after which calls leave again.
+func (s *scene) describePause(w *sentence, why string, until time.Time) {
 	what, word := w.short[0], w.lane[0]
-	w.by = []string{what + s.ofModel() + ": " + why}
-	if wait := s.wait(until); wait != "" {
-		w.by = []string{w.by[0] + "; the next call leaves in " + wait, what + ": " + why + "; the next call leaves in " + wait}
+	w.text = []string{what + s.ofModel() + ": " + why}
+	if wait := s.waitText(until); wait != "" {
+		w.text = []string{w.text[0] + "; the next call leaves in " + wait, what + ": " + why + "; the next call leaves in " + wait}
 		w.short = []string{what + ": next call in " + wait, what + ": " + wait, what}
 		w.lane = []string{word + " " + wait, word}
 	}
-	w.more = []string{s.met()}
+	w.more = []string{s.waveText()}
 }
 
-// met says how many calls met a wave of refusals, and what waits for its end.
-func (s *scene) met() string {
+// waveText describes how many calls met the latest wave of refusals, and how many items wait for its end.
+func (s *scene) waveText() string {
 	if s.lane == nil {
 		return ""
 	}
@@ -89,10 +89,10 @@ func (s *scene) met() string {
 	return strings.Join(parts, "; ")
 }
 
-// outage says how calls broke, and when the next trial call leaves.
-func (s *scene) outage(w *sentence) {
-	if s.p.Open > 1 {
-		w.by = []string{fmt.Sprintf("an outage: the calls of %d %s break", s.p.Open, s.lanesWord())}
+// describeOutage writes the sentence of an outage: how calls broke, and when the next trial call leaves.
+func (s *scene) describeOutage(w *sentence) {
+	if s.snapshot.Open > 1 {
+		w.text = []string{fmt.Sprintf("an outage: the calls of %d %s break", s.snapshot.Open, s.lanesWord())}
 	}
 	l := s.lane
 	if l == nil {
@@ -105,83 +105,83 @@ func (s *scene) outage(w *sentence) {
 	case l.Errors > 0:
 		how = share(l.Errors) + " of the latest calls broke"
 	}
-	w.by = []string{"an outage" + s.ofModel() + ": " + how}
-	if wait := s.wait(l.Until); wait != "" {
-		w.by = []string{w.by[0] + "; next try in " + wait, "an outage: next try in " + wait}
+	w.text = []string{"an outage" + s.ofModel() + ": " + how}
+	if wait := s.waitText(l.Until); wait != "" {
+		w.text = []string{w.text[0] + "; next try in " + wait, "an outage: next try in " + wait}
 		w.short = []string{"an outage: next try in " + wait, "an outage"}
 		w.lane = []string{"outage " + wait, "outage"}
 	}
 	if l.Cause != nil {
 		w.more = []string{l.Cause.Error()}
 	}
-	w.more = append(w.more, s.met())
+	w.more = append(w.more, s.waveText())
 }
 
-// recovery says how far a lane has recovered.
-func (s *scene) recovery(w *sentence) {
+// describeRecovery writes the sentence of a lane that recovers from refusals.
+func (s *scene) describeRecovery(w *sentence) {
 	l := s.lane
 	if l == nil {
-		if s.p.OfLanes > 1 {
-			w.by = []string{fmt.Sprintf("coming back after refusals, more than one of %d %s", s.p.OfLanes, s.lanesWord())}
+		if s.snapshot.OfLanes > 1 {
+			w.text = []string{fmt.Sprintf("coming back after refusals, more than one of %d %s", s.snapshot.OfLanes, s.lanesWord())}
 		}
 		return
 	}
-	w.more = []string{s.met(), s.beliefs()}
+	w.more = []string{s.waveText(), s.beliefs()}
 	if l.Phase == machine.Probing {
-		w.by = []string{w.by[0] + ": a probe finds out whether calls are let in"}
+		w.text = []string{w.text[0] + ": a probe finds out whether calls are let in"}
 		w.short, w.lane = []string{"coming back: a probe is out"}, []string{"probe"}
 		return
 	}
-	ends := l.View.Ramp
-	if ends.IsZero() && l.Phase == machine.Ramping {
-		ends = l.Until
+	rampEnd := l.View.Ramp
+	if rampEnd.IsZero() && l.Phase == machine.Ramping {
+		rampEnd = l.Until
 	}
-	if wait := s.wait(ends); wait != "" {
-		w.by = []string{w.by[0] + ": the pace rises for " + wait + " more"}
+	if wait := s.waitText(rampEnd); wait != "" {
+		w.text = []string{w.text[0] + ": the pace rises for " + wait + " more"}
 		w.short = []string{"coming back: full in " + wait, "coming back"}
 	}
 }
 
-// backoff says how many items wait for a retry of their own.
-func (s *scene) backoff(w *sentence) {
-	n := s.p.Delayed
+// describeBackoff writes the sentence of a run whose items wait for their own retries.
+func (s *scene) describeBackoff(w *sentence) {
+	n := s.snapshot.Delayed
 	if n == 0 {
 		return
 	}
 	text := "their own retry: " + count(n, "item") + words.OneOr(n, " waits", " wait") + " for it"
-	w.by = []string{text}
-	if wait := s.wait(s.p.FirstDue); wait != "" {
-		w.by = []string{text + ", the first goes in " + wait}
+	w.text = []string{text}
+	if wait := s.waitText(s.snapshot.FirstDue); wait != "" {
+		w.text = []string{text + ", the first goes in " + wait}
 		w.lane = []string{"backoff " + wait, "backoff"}
 	}
 	w.short = append([]string{"retries of " + count(n, "item")}, w.short...)
 }
 
-// input says how fast the input comes.
-func (s *scene) input(w *sentence) {
-	speed := perSecond(Round(s.p.Speed))
+// describeInput says how fast the input comes.
+func (s *scene) describeInput(w *sentence) {
+	speed := perSecond(Round(s.snapshot.Speed))
 	items := strings.Replace(speed, "/s", " items/s", 1)
-	flying := fmt.Sprintf("(%s of %s in flight)", words.Number(s.p.InFlight), words.Number(s.p.Concurrency))
-	w.by = []string{"your input: it gives " + items + ", nothing waits " + flying, "your input: it gives " + items + ", nothing waits"}
+	flying := fmt.Sprintf("(%s of %s in flight)", words.Number(s.snapshot.InFlight), words.Number(s.snapshot.Concurrency))
+	w.text = []string{"your input: it gives " + items + ", nothing waits " + flying, "your input: it gives " + items + ", nothing waits"}
 	w.short = []string{"your input: " + items, "your input"}
 }
 
-// draining says what ends the run, and what happens to the calls in flight.
-func (s *scene) draining(w *sentence) {
-	why := s.c.Draining
+// describeDraining writes the sentence of a run that is ending: why, and what happens to the calls in flight.
+func (s *scene) describeDraining(w *sentence) {
+	why := s.context.Draining
 	if why == "" {
 		why = "it is to end"
 	}
-	again := "Ctrl-C drops "
+	dropHint := "Ctrl-C drops "
 	if why == CtrlC {
-		again = "Ctrl-C again drops "
+		dropHint = "Ctrl-C again drops "
 	}
-	n := s.p.InFlight
+	n := s.snapshot.InFlight
 	finish := why + ": " + count(n, "call") + words.OneOr(n, " finishes and is saved", " finish and are saved")
-	w.by = []string{finish + "; " + again + words.OneOr(n, "it", "them"), finish}
+	w.text = []string{finish + "; " + dropHint + words.OneOr(n, "it", "them"), finish}
 	w.short = []string{why + ": " + count(n, "call") + " to finish", count(n, "call") + " to finish", "stopping"}
 	if n == 0 {
-		w.by, w.short = []string{why + ": nothing is in flight"}, []string{why, "stopping"}
+		w.text, w.short = []string{why + ": nothing is in flight"}, []string{why, "stopping"}
 	}
 }
 
@@ -190,8 +190,8 @@ const CtrlC = "your Ctrl-C"
 
 // A refusal is a reason for which a provider no longer serves a run, in words.
 type refusal struct {
-	of   error
-	says string
+	kind error
+	text string
 }
 
 // refusals lists the reasons for which a provider no longer serves a run.
@@ -204,10 +204,10 @@ var refusals = []refusal{
 	{provider.Misconfigured, "the server cannot be called"},
 }
 
-// refusalOf returns the refusal that an error is; the zero value: none of them.
+// refusalOf returns the known refusal that an error is; the zero value if it is none.
 func refusalOf(err error) refusal {
 	for _, r := range refusals {
-		if errors.Is(err, r.of) {
+		if errors.Is(err, r.kind) {
 			return r
 		}
 	}
@@ -215,90 +215,90 @@ func refusalOf(err error) refusal {
 }
 
 // Error and Unwrap make it a cause that says no more than its kind.
-func (r refusal) Error() string { return r.says }
-func (r refusal) Unwrap() error { return r.of }
+func (r refusal) Error() string { return r.text }
+func (r refusal) Unwrap() error { return r.kind }
 
 // Unquoted returns a cause in the words of this program, for readers who may not see what providers say: they may quote
 // prompts. nil: it is not of a known kind.
 func Unquoted(cause error) error {
-	if r := refusalOf(cause); r.of != nil {
+	if r := refusalOf(cause); r.kind != nil {
 		return r
 	}
 	return nil
 }
 
-// saysItself lists the reasons whose causes need no other words.
-var saysItself = map[error]bool{provider.Unauthorized: true, batch.ErrAlike: true, batch.ErrOutage: true}
+// needsNoOtherWords lists the reasons whose causes need no other words.
+var needsNoOtherWords = map[error]bool{provider.Unauthorized: true, batch.ErrAlike: true, batch.ErrOutage: true}
 
-// stopped says why the provider no longer serves the run.
-func (s *scene) stopped(w *sentence) {
-	if s.c.Stopped != "" {
-		w.by, w.short = []string{s.c.Stopped, "it has stopped"}, []string{"it has stopped"}
+// describeStopped writes the sentence of a run that the provider no longer serves.
+func (s *scene) describeStopped(w *sentence) {
+	if s.context.Stopped != "" {
+		w.text, w.short = []string{s.context.Stopped, "it has stopped"}, []string{"it has stopped"}
 	}
 	why := ""
 	if cause := s.whyStopped(); cause != nil && cause.Error() != "" {
-		w.by = []string{cause.Error()}
-		if r := refusalOf(cause); r.of != nil {
+		w.text = []string{cause.Error()}
+		if r := refusalOf(cause); r.kind != nil {
 			text := cause.Error()
-			if !saysItself[r.of] && text != r.says {
-				text = r.says + ": " + text
+			if !needsNoOtherWords[r.kind] && text != r.text {
+				text = r.text + ": " + text
 			}
-			if w.by, w.short = []string{text, r.says + s.ofModel()}, []string{r.says}; cells(text) > rowCells {
+			if w.text, w.short = []string{text, r.text + s.ofModel()}, []string{r.text}; cells(text) > rowCells {
 				why = cause.Error()
 			}
 		}
 	}
 	more := "nothing more is sent"
-	if n := s.p.InFlight; n > 0 {
+	if n := s.snapshot.InFlight; n > 0 {
 		more += "; " + count(n, "call") + " in flight" + words.OneOr(n, " finishes and is saved", " finish and are saved")
 	}
 	w.more = []string{more, why}
 }
 
-// whyStopped returns the cause of the first lane that has stopped; nil: it is not known.
+// whyStopped returns the cause of the first lane that has stopped; nil if it is not known.
 func (s *scene) whyStopped() error {
 	if s.lane != nil && s.lane.Phase == machine.Stopped {
 		return s.lane.Cause
 	}
-	for i := range s.p.Lanes {
-		if l := &s.p.Lanes[i]; l.Phase == machine.Stopped && l.Cause != nil {
+	for i := range s.snapshot.Lanes {
+		if l := &s.snapshot.Lanes[i]; l.Phase == machine.Stopped && l.Cause != nil {
 			return l.Cause
 		}
 	}
 	return nil
 }
 
-// unanswered says that calls are overdue, and what the run does about it.
-func (s *scene) unanswered(w *sentence) {
-	w.by = []string{w.by[0] + ": none of " + words.Number(s.p.InFlight) + " has ended for a long time"}
-	if s.p.InFlight < s.p.Concurrency { // the longer one first: the row takes what fits
-		w.by = append([]string{w.by[0] + "; one more leaves at a time"}, w.by...)
+// describeUnanswered writes the sentence of a run whose calls are overdue.
+func (s *scene) describeUnanswered(w *sentence) {
+	w.text = []string{w.text[0] + ": none of " + words.Number(s.snapshot.InFlight) + " has ended for a long time"}
+	if s.snapshot.InFlight < s.snapshot.Concurrency { // the longer one first: the row takes what fits
+		w.text = append([]string{w.text[0] + "; one more leaves at a time"}, w.text...)
 	}
-	if s.p.Oldest > 0 {
-		w.more = []string{"the oldest has been under way for " + lasting(s.p.Oldest)}
+	if s.snapshot.Oldest > 0 {
+		w.more = []string{"the oldest has been under way for " + shortDuration(s.snapshot.Oldest)}
 	}
 }
 
-// hanging is the least ratio of a call's age to the slowest answer's time at which a sentence
+// hangingFactor is the least ratio of a call's age to the slowest answer's time at which a sentence
 // mentions the call.
-const hanging = 2
+const hangingFactor = 2
 
-// tail says how long the last calls take.
-func (s *scene) tail(w *sentence) {
-	n, oldest := s.p.InFlight, s.p.Oldest
+// describeTail writes the sentence of the last calls of a run, and how long they have taken.
+func (s *scene) describeTail(w *sentence) {
+	n, oldest := s.snapshot.InFlight, s.snapshot.Oldest
 	if n == 0 {
 		return
 	}
-	w.by, w.short = []string{"the last calls: " + count(n, "call") + " in flight"}, []string{"the last " + count(n, "call")}
+	w.text, w.short = []string{"the last calls: " + count(n, "call") + " in flight"}, []string{"the last " + count(n, "call")}
 	if oldest <= 0 {
 		return
 	}
-	w.by = []string{w.by[0] + ", the oldest for " + lasting(oldest), w.by[0]}
-	w.short = []string{w.short[0] + ": " + lasting(oldest), w.short[0]}
-	if s.p.Slowest > 0 && oldest > hanging*s.p.Slowest {
-		w.more = []string{"the slowest answer took " + lasting(s.p.Slowest)}
+	w.text = []string{w.text[0] + ", the oldest for " + shortDuration(oldest), w.text[0]}
+	w.short = []string{w.short[0] + ": " + shortDuration(oldest), w.short[0]}
+	if s.snapshot.Slowest > 0 && oldest > hangingFactor*s.snapshot.Slowest {
+		w.more = []string{"the slowest answer took " + shortDuration(s.snapshot.Slowest)}
 	}
-	if left := s.c.Timeout - oldest; s.c.Timeout > 0 && left > 0 && len(w.more) > 0 {
-		w.more = append(w.more, words.OneOr(n, "it times out", "they time out")+" in "+span(left))
+	if left := s.context.Timeout - oldest; s.context.Timeout > 0 && left > 0 && len(w.more) > 0 {
+		w.more = append(w.more, words.OneOr(n, "it times out", "they time out")+" in "+roughDuration(left))
 	}
 }

@@ -13,52 +13,52 @@ import (
 // endCells is the widest end where there are only 40 columns.
 const endCells = 34
 
-// ends says when the run ends.
-func (s *scene) ends(e *Progress) {
-	f := &s.p.Ends
-	if s.p.State == observe.Draining || s.p.State == observe.Stopped { // it only finishes what is in flight
-		when, left := s.soon(), s.left()
-		if s.p.State == observe.Stopped {
+// describeEnd fills in the fields about when the run ends.
+func (s *scene) describeEnd(e *Progress) {
+	forecast := &s.snapshot.Ends
+	if s.snapshot.State == observe.Draining || s.snapshot.State == observe.Stopped { // it only finishes what is in flight
+		when, remaining := s.whenCallsEnd(), s.remainingText()
+		if s.snapshot.State == observe.Stopped {
 			when += fmt.Sprintf(", exit code %d", exitStopped)
 		}
-		e.EndsText, e.EndsShort, e.EndsWide = fitting(rowCells, when+left, when), fitting(endCells, when), when+left
+		e.EndsText, e.EndsShort, e.EndsWide = fitting(rowCells, when+remaining, when), fitting(endCells, when), when+remaining
 		return
 	}
-	if !f.Known {
-		why := s.noEnd()
-		e.EndsWhy, e.EndsText = f.Why, clip(why, rowCells)
-		if e.EndsWide = e.EndsText; f.Why == "outage" {
+	if !forecast.Known {
+		why := s.whyNoEnd()
+		e.EndsWhy, e.EndsText = forecast.Why, clip(why, rowCells)
+		if e.EndsWide = e.EndsText; forecast.Why == "outage" {
 			why = "unknown: an outage"
 		}
-		if f.Why == "paused" {
+		if forecast.Why == "paused" {
 			why = "unknown: paused"
 		}
 		e.EndsShort = clip(why, endCells)
 		return
 	}
-	e.Ends = &Ends{LowS: Round(f.Low.Seconds()), LikelyS: Round(f.Likely.Seconds()), HighS: Round(f.High.Seconds())}
-	at := fmt.Sprintf("%s, in %s", s.clock(f.Likely), span(f.Likely))
-	if half := (f.High - f.Low) / 2; half > f.Likely/2 && half > vagueFrom {
-		between := "between " + s.clock(f.Low) + " and " + s.clock(f.High)
-		likely := between + ", most likely at " + s.clock(f.Likely)
-		e.EndsText = fitting(rowCells, likely+s.provided(), likely, between)
+	e.Ends = &Ends{LowS: Round(forecast.Low.Seconds()), LikelyS: Round(forecast.Likely.Seconds()), HighS: Round(forecast.High.Seconds())}
+	at := fmt.Sprintf("%s, in %s", s.clock(forecast.Likely), roughDuration(forecast.Likely))
+	if half := (forecast.High - forecast.Low) / 2; half > forecast.Likely/2 && half > vagueFrom {
+		between := "between " + s.clock(forecast.Low) + " and " + s.clock(forecast.High)
+		likely := between + ", most likely at " + s.clock(forecast.Likely)
+		e.EndsText = fitting(rowCells, likely+s.conditionText(), likely, between)
 		e.EndsShort = fitting(endCells, between, at)
-		e.EndsWide = likely + s.lastLane() + s.provided()
+		e.EndsWide = likely + s.lastLaneText() + s.conditionText()
 		return
 	}
-	sure := fmt.Sprintf("%s (± %s)", at, span((f.High-f.Low)/2))
-	e.EndsText = fitting(rowCells, sure+s.provided(), sure)
-	e.EndsShort = fitting(endCells, sure, at)
-	e.EndsWide = sure + s.lastLane() + s.provided()
+	withSpread := fmt.Sprintf("%s (± %s)", at, roughDuration((forecast.High-forecast.Low)/2))
+	e.EndsText = fitting(rowCells, withSpread+s.conditionText(), withSpread)
+	e.EndsShort = fitting(endCells, withSpread, at)
+	e.EndsWide = withSpread + s.lastLaneText() + s.conditionText()
 }
 
 // vagueFrom is half of an interval that is wide enough to be shown as one: a likely time, give or
 // take nearly as much, would say little. It must also be more than half of what is left.
 const vagueFrom = time.Minute
 
-// clock shows the time of day then, and the day if that is another.
+// clock returns the time of day at a moment ahead, with the day if that is another.
 func (s *scene) clock(ahead time.Duration) string {
-	now := s.zoned(s.p.At)
+	now := s.inZone(s.snapshot.At)
 	then := now.Add(ahead)
 	switch {
 	case ahead < 2*time.Minute:
@@ -71,16 +71,16 @@ func (s *scene) clock(ahead time.Duration) string {
 	return then.Format("2 Jan 15:04")
 }
 
-// zoned returns a moment by the clock that people read.
-func (s *scene) zoned(t time.Time) time.Time {
-	if s.c.Zone == nil {
+// inZone returns a moment by the clock that people read.
+func (s *scene) inZone(t time.Time) time.Time {
+	if s.context.Zone == nil {
 		return t.In(time.Local)
 	}
-	return t.In(s.c.Zone)
+	return t.In(s.context.Zone)
 }
 
-// provided names the condition on which the end holds.
-func (s *scene) provided() string {
+// conditionText returns the condition on which the forecast of the end holds; "" if there is none.
+func (s *scene) conditionText() string {
 	switch s.bound() {
 	case limiter.BoundRequests, limiter.BoundTokens, limiter.BoundInputTokens, limiter.BoundOutputTokens:
 		return ", if that limit stays"
@@ -92,42 +92,42 @@ func (s *scene) provided() string {
 	return ""
 }
 
-// lastLane names the model that ends last, where that is of interest.
-func (s *scene) lastLane() string {
-	f := &s.p.Ends
-	if f.Lane == "" || f.Others <= 0 || s.p.OfLanes < 2 {
+// lastLaneText names the model that ends last; "" if all end together.
+func (s *scene) lastLaneText() string {
+	f := &s.snapshot.Ends
+	if f.Lane == "" || f.Others <= 0 || s.snapshot.OfLanes < 2 {
 		return ""
 	}
 	others := "others end"
-	if s.p.OfLanes == 2 {
+	if s.snapshot.OfLanes == 2 {
 		others = "other ends"
 	}
 	return fmt.Sprintf("; %s is the last, the %s at %s", modelOf(f.Lane), others, s.clock(f.Others))
 }
 
-// noEnd says why the end is not known.
-func (s *scene) noEnd() string {
-	f := &s.p.Ends
+// whyNoEnd returns the reason why the end is not known, in words.
+func (s *scene) whyNoEnd() string {
+	f := &s.snapshot.Ends
 	switch f.Why {
 	case "outage":
 		if f.Left > 0 {
-			return "cannot be said during an outage; " + span(f.Left) + " of work is left"
+			return "cannot be said during an outage; " + roughDuration(f.Left) + " of work is left"
 		}
 		return "cannot be said during an outage"
 	case "paused":
 		if f.Left > 0 {
-			return "cannot be said during a pause; " + span(f.Left) + " of work is left"
+			return "cannot be said during a pause; " + roughDuration(f.Left) + " of work is left"
 		}
 		return "cannot be said during a pause"
 	case "total":
-		if s.c.Input == "" {
+		if s.context.Input == "" {
 			return "when the input ends"
 		}
-		return "when " + clip(s.c.Input, inputCells) + " ends"
+		return "when " + clip(s.context.Input, inputCells) + " ends"
 	case "over":
 		return "it is over"
 	}
-	if s.p.State == observe.Over {
+	if s.snapshot.State == observe.Over {
 		return "it is over"
 	}
 	return "too early to say"
@@ -139,32 +139,32 @@ const inputCells = 40
 // exitStopped is the exit code of a run that the provider has stopped.
 const exitStopped = 3
 
-// soon says when the calls in flight will have ended: after the time that nineteen in twenty
-// take, or else when they time out.
-func (s *scene) soon() string {
-	n := s.p.InFlight
-	switch left := s.p.P95 - s.p.Oldest; {
+// whenCallsEnd describes when the calls in flight will have ended. It uses the time of nineteen in twenty
+// calls, or else the timeout.
+func (s *scene) whenCallsEnd() string {
+	n := s.snapshot.InFlight
+	switch left := s.snapshot.P95 - s.snapshot.Oldest; {
 	case n == 0:
 		return "in a moment"
-	case s.p.P95 > 0 && left > 0:
-		return "within about " + span(max(time.Second, s.p.P95.Round(time.Second)))
-	case s.c.Timeout > s.p.Oldest:
-		return "within " + span(time.Duration(math.Ceil(s.c.Timeout.Seconds()))*time.Second) + " at most"
+	case s.snapshot.P95 > 0 && left > 0:
+		return "within about " + roughDuration(max(time.Second, s.snapshot.P95.Round(time.Second)))
+	case s.context.Timeout > s.snapshot.Oldest:
+		return "within " + roughDuration(time.Duration(math.Ceil(s.context.Timeout.Seconds()))*time.Second) + " at most"
 	}
 	return "when these calls have ended"
 }
 
-// left says how many items are left, and whether a resume can take them.
-func (s *scene) left() string {
-	if s.p.Total < 0 {
+// remainingText describes how many items remain, and whether a resume can take them; "" if none do.
+func (s *scene) remainingText() string {
+	if s.snapshot.Total < 0 {
 		return ""
 	}
-	n := s.p.Total - s.p.Before - s.p.Answered - s.p.Failed
+	n := s.snapshot.Total - s.snapshot.Before - s.snapshot.Answered - s.snapshot.Failed
 	if n <= 0 {
 		return ""
 	}
 	text := "; " + count(n, "item") + words.OneOr(n, " is", " are") + " left"
-	if s.c.Resumable && s.p.State == observe.Stopped {
+	if s.context.Resumable && s.snapshot.State == observe.Stopped {
 		text += " for a resume"
 	}
 	return text

@@ -246,7 +246,7 @@ type Changed struct {
 // IsNone reports that it is as before, so that nobody else needs to hear of it.
 func (c *Changed) IsNone() bool { return c.From != "" && c.From == c.To }
 
-// Say returns the change in a sentence for people.
+// Say returns the change as a sentence for people.
 func (c *Changed) Say() string {
 	what := c.What
 	if c.Lane != "" {

@@ -19,14 +19,14 @@ func TestEveryBoundHasWords(t *testing.T) {
 	for b := machine.Bound(1); int(b) < machine.Bounds; b++ {
 		by := b
 		p := steady(by)
-		s := &scene{p: &p, c: &here}
+		s := &scene{snapshot: &p, context: &here}
 		if _, ok := reasons[by]; !ok {
 			t.Errorf("%s has no words", by)
 		}
-		if w := s.words(by); len(w.by) == 0 || len(w.short) == 0 || len(w.lane) == 0 {
+		if w := s.sentenceOf(by); len(w.text) == 0 || len(w.short) == 0 || len(w.lane) == 0 {
 			t.Errorf("%s: %+v", by, w)
 		}
-		if s.name(by) == "" {
+		if s.boundNoun(by) == "" {
 			t.Errorf("%s has no noun", by)
 		}
 	}

@@ -17,7 +17,7 @@ func TestLanesOfFileAreNoModels(t *testing.T) {
 			t.Errorf("%q, want %q", got, want[0])
 		}
 		lane := observe.Lane{LaneStatus: batch.LaneStatus{Name: "one/m", Account: account}}
-		s := scene{p: &observe.Snapshot{OfLanes: 3, Lanes: []observe.Lane{lane}}, lane: &lane}
+		s := scene{snapshot: &observe.Snapshot{OfLanes: 3, Lanes: []observe.Lane{lane}}, lane: &lane}
 		if got := s.ofModel(); got != want[1] {
 			t.Errorf("%q, want %q", got, want[1])
 		}

@@ -19,56 +19,56 @@ func Line(p *Progress) string {
 // ClockTime shows the time since the start, in a column.
 func ClockTime(d time.Duration) string { return fmt.Sprintf("%7.1fs", d.Seconds()) }
 
-// Figures returns the parts of the line about a run, the most important first.
+// Figures returns the parts of a line about the run, the most important first.
 func Figures(p *Progress) []string {
-	list := []string{fmt.Sprintf("%d done", p.Done)}
+	parts := []string{fmt.Sprintf("%d done", p.Done)}
 	if p.Total != nil {
-		list[0] = fmt.Sprintf("%d/%d", p.Done, *p.Total)
+		parts[0] = fmt.Sprintf("%d/%d", p.Done, *p.Total)
 		if *p.Total > 0 {
-			list = append(list, fmt.Sprintf("%d%%", int(math.Floor(100*float64(p.Done)/float64(*p.Total)))))
+			parts = append(parts, fmt.Sprintf("%d%%", int(math.Floor(100*float64(p.Done)/float64(*p.Total)))))
 		}
 	}
-	list = append(list, rate(p.PerSecond))
+	parts = append(parts, rate(p.PerSecond))
 	if p.Ends != nil {
-		list = append(list, "~"+words.Wait(seconds(p.Ends.LikelyS))+" left")
+		parts = append(parts, "~"+words.Wait(seconds(p.Ends.LikelyS))+" left")
 	}
 	if p.Failed > 0 {
-		list = append(list, fmt.Sprintf("%d failed", p.Failed))
+		parts = append(parts, fmt.Sprintf("%d failed", p.Failed))
 	}
-	list = append(list, phaseWords(p), breakerWords(p), slowedWords(p), fmt.Sprintf("%d in flight", p.InFlight), fmt.Sprintf("%d waiting", p.Waiting))
+	parts = append(parts, phaseWords(p), breakerWords(p), slowedWords(p), fmt.Sprintf("%d in flight", p.InFlight), fmt.Sprintf("%d waiting", p.Waiting))
 	if p.BoundShort != "" && p.Bound != "" {
-		list = append(list, "held by "+p.BoundShort)
+		parts = append(parts, "held by "+p.BoundShort)
 	}
 	if p.OfModels == 1 && len(p.Lanes) == 1 && p.Lanes[0].Belief != "" {
-		list = append(list, "("+p.Lanes[0].Belief+")")
+		parts = append(parts, "("+p.Lanes[0].Belief+")")
 	}
 	if i := slices.IndexFunc(p.Lanes, func(l Lane) bool { return l.Cause != "" }); i >= 0 { // it has stopped, or its breaker is not closed
 		text := p.Lanes[i].Cause
 		if p.OfFile() {
 			text = p.Lanes[i].Name + ": " + text
 		}
-		list = append(list, text)
+		parts = append(parts, text)
 	}
-	return slices.DeleteFunc(list, func(text string) bool { return text == "" })
+	return slices.DeleteFunc(parts, func(text string) bool { return text == "" })
 }
 
 // gravity orders the phases by how much they hold back.
 var gravity = map[string]int{"ramping": 1, "probing": 2, "cooling": 3, "stopped": 4}
 
-// phaseWords names the gravest phase of the lanes that do not flow, and how long it cools;
-// "" if all flow.
+// phaseWords returns the gravest phase of the lanes that are held back, and how long it cools. It is "" if
+// all lanes flow.
 func phaseWords(p *Progress) string {
-	lanes, gravest, wait := 0, "", 0.0
+	heldBack, gravest, wait := 0, "", 0.0
 	for i := range p.Lanes {
 		l := &p.Lanes[i]
 		if gravity[l.Phase] == 0 {
 			continue
 		}
-		if lanes++; gravity[l.Phase] > gravity[gravest] {
+		if heldBack++; gravity[l.Phase] > gravity[gravest] {
 			gravest, wait = l.Phase, l.WaitS
 		}
 	}
-	if lanes == 0 {
+	if heldBack == 0 {
 		return ""
 	}
 	text := gravest
@@ -76,12 +76,12 @@ func phaseWords(p *Progress) string {
 		text += " " + words.Wait(seconds(wait))
 	}
 	if p.OfModels > 1 {
-		text += fmt.Sprintf(" (%d of %d %s held back)", lanes, p.OfModels, p.LanesWord())
+		text += fmt.Sprintf(" (%d of %d %s held back)", heldBack, p.OfModels, p.LanesWord())
 	}
 	return text
 }
 
-// slowedWords says which lanes go slower because their calls break; "" if there are none.
+// slowedWords describes the lanes that go slower because their calls break; "" if there are none.
 func slowedWords(p *Progress) string {
 	slowed, broke := 0, 0.0
 	for i := range p.Lanes {
@@ -99,8 +99,7 @@ func slowedWords(p *Progress) string {
 	return fmt.Sprintf("%.0f %% of calls break: slowed down", 100*broke)
 }
 
-// breakerWords counts open and half-open breakers; "" if all are closed. A single lane gets
-// no number.
+// breakerWords counts open and half-open breakers; "" if all are closed. A single lane gets no number.
 func breakerWords(p *Progress) string {
 	switch {
 	case p.Open+p.HalfOpen == 0:

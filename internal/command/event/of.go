@@ -37,20 +37,20 @@ const (
 	mostFailures = 8
 )
 
-// Of returns the event of a snapshot.
+// Of returns the progress event of a snapshot.
 func Of(p *observe.Snapshot, c Context) Progress {
-	s := &scene{p: p, c: &c, lane: laneOf(p)}
+	s := &scene{snapshot: p, context: &c, lane: laneOf(p)}
 	e := Progress{
 		Event: "progress", ElapsedS: Round(p.At.Sub(p.Began).Seconds()), At: Stamp(p.At), State: p.State.String(),
 		Done: p.Before + p.Answered + p.Failed, Before: p.Before, Failed: int64(p.Failed + c.Skipped),
 		InFlight: p.InFlight, Waiting: p.Waiting, PerSecond: Round(p.Speed), Open: p.Open, HalfOpen: p.HalfOpen,
 		Input: c.Input, Output: c.Output, Provider: c.Provider, Simulated: c.Simulated, Concurrency: p.Concurrency,
 		Models: models(p), OfModels: p.OfLanes, BoundS: Seconds(p.Ledger),
-		Allowed: Finite(p.Allowed), Efficiency: positive(p.Efficiency),
-		Answered: p.Answered, Calls: p.Calls, Throttled: p.Throttled, Cooldowns: p.Cooldowns, Broke: p.Broke, Again: again(p),
+		Allowed: Finite(p.Allowed), Efficiency: nilUnlessPositive(p.Efficiency),
+		Answered: p.Answered, Calls: p.Calls, Throttled: p.Throttled, Cooldowns: p.Cooldowns, Broke: p.Broke, Again: retriedCalls(p),
 		Truncated: p.Truncated, Filtered: p.Filtered, Parked: p.Parked, Delayed: p.Delayed,
-		OldestS: positive(p.Oldest.Seconds()), SlowestS: positive(p.Slowest.Seconds()),
-		P50MS: milli(p.P50), P95MS: milli(p.P95), Failures: failures(p), Latest: printable.Line(c.Latest), Lanes: lanes(s),
+		OldestS: nilUnlessPositive(p.Oldest.Seconds()), SlowestS: nilUnlessPositive(p.Slowest.Seconds()),
+		P50MS: milli(p.P50), P95MS: milli(p.P95), Failures: failureList(p), Latest: printable.Line(c.Latest), Lanes: lanes(s),
 		Accounts: AccountsOf(p.Lanes),
 	}
 	if p.Total >= 0 {
@@ -58,8 +58,8 @@ func Of(p *observe.Snapshot, c Context) Progress {
 	}
 	e.Disk = &Disk{PendingLines: c.Unwritten}
 	s.describeBound(&e)
-	s.ends(&e)
-	spent(&e, p)
+	s.describeEnd(&e)
+	addSpent(&e, p)
 	return e
 }
 
@@ -80,9 +80,9 @@ func modelOf(lane string) string {
 	return printable.Line(lane)
 }
 
-// spent fills in the tokens and the money. The money is left out if no call had a price, and its
-// forecast also while it is not known.
-func spent(e *Progress, p *observe.Snapshot) {
+// addSpent fills in the tokens and the money. The money is left out if no call had a price, and its forecast
+// while that is unknown.
+func addSpent(e *Progress, p *observe.Snapshot) {
 	e.Spent = Spent{
 		InputTokens: p.Spent.InputTokens, OutputTokens: p.Spent.OutputTokens, CachedTokens: p.Spent.CachedTokens, Unpriced: p.Spent.Unpriced,
 		Doubtful: DoubtfulOf(p.Spent.Doubtful), Budget: BudgetOf(p.Money),
@@ -108,20 +108,20 @@ func DoubtfulOf(d provider.Doubtful) Doubtful {
 	return Doubtful{d.Calls, d.Usage.InputTokens, d.Usage.OutputTokens, d.Usage.CachedTokens}
 }
 
-// again returns the number of broken calls that did not end their items. It is too high for
-// a run with more kinds of failure than a snapshot holds.
-func again(p *observe.Snapshot) int {
+// retriedCalls returns the number of broken calls that did not end their items. It is too high if the run has
+// more kinds of failure than a snapshot holds.
+func retriedCalls(p *observe.Snapshot) int {
 	n := p.Broke
 	for _, f := range p.Failures {
-		if breaks[f.Kind] {
+		if retriedKinds[f.Kind] {
 			n -= f.Count
 		}
 	}
 	return max(0, n)
 }
 
-// breaks lists the kinds of failure after which a run calls an item again, if it may.
-var breaks = func() map[string]bool {
+// retriedKinds lists the kinds of failure after which a run calls an item again, if it may.
+var retriedKinds = func() map[string]bool {
 	kinds := map[string]bool{}
 	for _, k := range []provider.Kind{provider.Unknown, provider.Timeout, provider.TransportFault, provider.EmptyAnswer, provider.Server} {
 		kinds[k.String()] = true
@@ -129,40 +129,41 @@ var breaks = func() map[string]bool {
 	return kinds
 }()
 
-func failures(p *observe.Snapshot) []Failure {
+// failureList returns the most frequent failures, each with an example.
+func failureList(p *observe.Snapshot) []Failure {
 	list := []Failure{}
 	for _, f := range p.Failures[:min(len(p.Failures), mostFailures)] {
-		of := Failure{Kind: f.Kind, Code: f.Code, Message: f.Message, Count: f.Count}
+		failure := Failure{Kind: f.Kind, Code: f.Code, Message: f.Message, Count: f.Count}
 		if len(f.Examples) > 0 {
-			of.Example = f.Examples[0]
+			failure.Example = f.Examples[0]
 		}
-		list = append(list, of)
+		list = append(list, failure)
 	}
 	return list
 }
 
-// Seconds returns a ledger as events have it: to the nanosecond, so that its sum is the
-// run's time.
+// Seconds returns a ledger in the form of events. It keeps nanoseconds, so that the sum is the time of the
+// run.
 func Seconds(l observe.Ledger) map[string]float64 {
-	of := map[string]float64{}
+	seconds := map[string]float64{}
 	for k, d := range l {
 		if by := limiter.Bound(k); by != limiter.BoundNone && d != 0 {
-			of[by.String()] = d.Seconds()
+			seconds[by.String()] = d.Seconds()
 		}
 	}
-	return of
+	return seconds
 }
 
 func lanes(s *scene) []Lane {
 	list := []Lane{}
-	for i := range s.p.Lanes {
-		list = append(list, s.laneEvent(&s.p.Lanes[i]))
+	for i := range s.snapshot.Lanes {
+		list = append(list, s.laneEvent(&s.snapshot.Lanes[i]))
 	}
 	return list
 }
 
-// laneEvent describes a lane as programs read it, with times in seconds or milliseconds. A
-// pointer is nil where the value is not known, or infinite.
+// laneEvent returns a lane in the form of events, with times in seconds or milliseconds. A pointer is nil if
+// its value is unknown or infinite.
 func (s *scene) laneEvent(l *observe.Lane) Lane {
 	e := Lane{
 		Name: l.Name, Account: l.Account, Phase: l.Phase.String(), Speed: l.LaneStatus.Speed.String(), Why: l.Why, WaitS: Round(l.Wait.Seconds()),
@@ -171,7 +172,7 @@ func (s *scene) laneEvent(l *observe.Lane) Lane {
 		Bound: s.laneBound(l).String(), BoundShort: s.laneBoundText(l), Limits: limits(l),
 		Answered: l.Answered, Throttled: l.Throttled, Broke: l.Broke, Failed: l.Failed, DonePerS: Round(l.Speed),
 		Errors: Round(l.Errors), Slowed: Round(l.Slowed), Belief: s.believed(l).String(), Breaker: l.Breaker.String(), Failures: l.Failures,
-		FirstS: Until(s.p.At, l.FirstDue), LastS: Until(s.p.At, l.LastDue),
+		FirstS: Until(s.snapshot.At, l.FirstDue), LastS: Until(s.snapshot.At, l.LastDue),
 		Level: Levels{Finite(l.Level.Requests), Finite(l.Level.Tokens), Finite(l.Level.InputTokens), Finite(l.Level.OutputTokens)},
 	}
 	if usd := l.Spent.USD; l.Account != "" && l.Spent.Priced > 0 {
@@ -203,7 +204,7 @@ func limits(l *observe.Lane) []Limit {
 		if v := &l.View.Limits[k]; v.Known() {
 			list = append(list, Limit{
 				Limit: LimitWords[k], PerSecond: Round(v.Refill), Source: SourceWord(v),
-				Used: positive(l.Used[k]), Level: Finite(l.View.Level(dimensions[k])),
+				Used: nilUnlessPositive(l.Used[k]), Level: Finite(l.View.Level(dimensions[k])),
 			})
 		}
 	}
@@ -215,7 +216,7 @@ var LimitWords = [limiter.Dimensions]string{"requests", "tokens", "input_tokens"
 
 var dimensions = [limiter.Dimensions]limiter.Dimension{limiter.Requests, limiter.Tokens, limiter.InputTokens, limiter.OutputTokens}
 
-// SourceWord returns the word for where a limit is known from.
+// SourceWord returns the word of events for the source of a limit.
 func SourceWord(v *limiter.LimitView) string {
 	switch {
 	case v.Source == limiter.Seen && v.Said:
@@ -250,8 +251,8 @@ func Finite(x float64) *float64 {
 	return &x
 }
 
-// positive returns a number, or nil for 0 or less, which means that it is not known.
-func positive(x float64) *float64 {
+// nilUnlessPositive returns a number, or nil for 0 or less, which means that it is not known.
+func nilUnlessPositive(x float64) *float64 {
 	if x <= 0 {
 		return nil
 	}

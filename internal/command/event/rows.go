@@ -13,8 +13,7 @@ import (
 // gap separates the parts of a row.
 const gap = "   "
 
-// Lines returns everything about how a run stands, in at most 79 cells each except the
-// first.
+// Lines returns everything about the progress of a run. Each line but the first has at most 79 cells.
 func Lines(p *Progress) []string {
 	lines := []string{heading(p)}
 	name := "Held by"
@@ -37,7 +36,7 @@ func Lines(p *Progress) []string {
 	return lines
 }
 
-// heading names the run, and says how much of it is done.
+// heading returns the first line: the files of the run, its state, and how much is done.
 func heading(p *Progress) string {
 	done := words.Number(p.Done) + " done"
 	if p.Total != nil {
@@ -46,24 +45,24 @@ func heading(p *Progress) string {
 			done += fmt.Sprintf(" (%d %%)", 100*p.Done / *p.Total)
 		}
 	}
-	return harmless(fmt.Sprintf("%s to %s: %s, %s in %s", p.Input, p.Output, p.State, done, span(seconds(p.ElapsedS))))
+	return printableText(fmt.Sprintf("%s to %s: %s, %s in %s", p.Input, p.Output, p.State, done, roughDuration(seconds(p.ElapsedS))))
 }
 
 // SpeedWord says how many items end in a second: 9.8/s.
 func SpeedWord(p *Progress) string { return perSecond(p.PerSecond) }
 
-// CallsRow says how many calls are in flight, how long they take, and how many items wait.
-// For a run that ends it says only what is still in flight.
+// CallsRow returns the row about calls: how many are in flight, their latencies, and how many items wait. For
+// a run that ends it has only what is in flight.
 func CallsRow(p *Progress) string {
-	flying, latencies, cooldowns := words.Number(p.InFlight)+" in flight", "", ""
+	inFlight, latencies, cooldowns := words.Number(p.InFlight)+" in flight", "", ""
 	if p.State == draining || p.State == stopped {
 		if p.OldestS != nil && p.InFlight > 0 {
-			flying += ", the oldest for " + lasting(seconds(*p.OldestS))
+			inFlight += ", the oldest for " + shortDuration(seconds(*p.OldestS))
 		}
-		return flying
+		return inFlight
 	}
 	if p.Concurrency > 0 {
-		flying += " of " + words.Number(p.Concurrency)
+		inFlight += " of " + words.Number(p.Concurrency)
 	}
 	if p.P50MS != nil && p.P95MS != nil {
 		latencies = "p50 " + milliseconds(*p.P50MS) + "  p95 " + milliseconds(*p.P95MS)
@@ -71,7 +70,7 @@ func CallsRow(p *Progress) string {
 	if p.Cooldowns != 0 {
 		cooldowns = count(p.Cooldowns, "cooldown")
 	}
-	return row(gap, flying, latencies, waiting(p), cooldowns)
+	return row(gap, inFlight, latencies, waiting(p), cooldowns)
 }
 
 // The states that change the words.
@@ -80,8 +79,9 @@ const (
 	stopped  = "stopped"
 )
 
-func milliseconds(ms int64) string { return lasting(time.Duration(ms) * time.Millisecond) }
+func milliseconds(ms int64) string { return shortDuration(time.Duration(ms) * time.Millisecond) }
 
+// waiting returns how many items wait, how many are parked, and how many are in backoff.
 func waiting(p *Progress) string {
 	text := words.Number(p.Waiting) + " wait"
 	if p.Parked > 0 {
@@ -93,31 +93,31 @@ func waiting(p *Progress) string {
 	return text
 }
 
-// SpentRow says what the run has cost, what it will cost, and which tokens were billed.
+// SpentRow returns the row about cost: so far, in all, and the tokens that were billed.
 func SpentRow(p *Progress) string {
-	money, tokens := moneyOf(p), tokensOf(p, "tokens")
+	cost, tokens := costText(p), tokensOf(p, "tokens")
 	switch {
 	case p.Simulated:
 		return row(gap, tokens, "(simulated: nothing is paid)")
-	case money == "":
+	case cost == "":
 		return row(gap, tokens, "no known price: set one with --price")
 	case p.Spent.Unpriced > 0:
-		return row(gap, "at least "+money, "+ "+count(p.Spent.Unpriced, "call")+" unpriced", tokens)
+		return row(gap, "at least "+cost, "+ "+count(p.Spent.Unpriced, "call")+" unpriced", tokens)
 	}
-	if cells(money)+cells(gap)+cells(tokens) > rowCells {
+	if cells(cost)+cells(gap)+cells(tokens) > rowCells {
 		tokens = tokensOf(p, "tok")
 	}
 	if p.InAll == nil && p.EndsWhy == early {
-		return row(gap, money, tokens, "in all: too early to say")
+		return row(gap, cost, tokens, "in all: too early to say")
 	}
-	return row(gap, money, tokens)
+	return row(gap, cost, tokens)
 }
 
 // early is the reason at the beginning of a run, when no end is known yet.
 const early = "early"
 
-// moneyOf words the cost so far, in all, and at most; "" if nothing has a price.
-func moneyOf(p *Progress) string {
+// costText returns the cost so far, the expected cost in all, and the cap; "" if nothing has a price.
+func costText(p *Progress) string {
 	if p.Spent.USD == nil {
 		return ""
 	}
@@ -138,12 +138,11 @@ func tokensOf(p *Progress, noun string) string {
 	return fmt.Sprintf("%s %s in, %s out", amount(float64(p.Spent.InputTokens)), noun, amount(float64(p.Spent.OutputTokens)))
 }
 
-// FailedRow says how many items failed for good, and why, and how many calls broke
-// meanwhile.
+// FailedRow returns the row about failures: items that failed for good, and calls that broke meanwhile.
 func FailedRow(p *Progress) string {
 	text := "none"
 	if p.Failed > 0 {
-		text = words.Number(int(p.Failed)) + failedBy(p)
+		text = words.Number(int(p.Failed)) + failedByText(p)
 	}
 	if p.State == draining || p.State == stopped {
 		return row(gap, text)
@@ -166,21 +165,21 @@ func FailedRow(p *Progress) string {
 // mostKinds is the number of kinds of failure that a row names.
 const mostKinds = 3
 
-// failedBy counts the failures by kind, the most frequent first.
-func failedBy(p *Progress) string {
+// failedByText returns the most frequent kinds of failure with their counts; "" if nothing has failed.
+func failedByText(p *Progress) string {
 	var parts []string
-	named := 0
+	counted := 0
 	for _, k := range byKind(p.Failures) {
 		if len(parts) == mostKinds {
 			break
 		}
-		named += k.count
+		counted += k.count
 		parts = append(parts, words.Number(k.count)+" "+k.words())
 	}
 	if len(parts) == 0 {
 		return ""
 	}
-	if more := int(p.Failed) - named; more > 0 {
+	if more := int(p.Failed) - counted; more > 0 {
 		parts = append(parts, words.Number(more)+" more")
 	}
 	return ": " + strings.Join(parts, ", ")
@@ -197,6 +196,7 @@ type kind struct {
 // from a file.
 const kindCells = 24
 
+// words returns the kind of failure with its code, at most as wide as a row has room for.
 func (k kind) words() string {
 	text := clip(plainWord(k.name), kindCells)
 	switch k.code {
@@ -208,13 +208,13 @@ func (k kind) words() string {
 	return text + " (" + clip(plainWord(k.code), kindCells) + ")"
 }
 
-// byKind adds up failures of the same kind. Both lists have the most frequent first.
+// byKind adds up failures of the same kind. Both lists begin with the most frequent.
 func byKind(failures []Failure) (kinds []kind) {
-	at := map[string]int{}
+	indexOf := map[string]int{}
 	for _, f := range failures {
-		i, ok := at[f.Kind]
+		i, ok := indexOf[f.Kind]
 		if !ok {
-			i, at[f.Kind] = len(kinds), len(kinds)
+			i, indexOf[f.Kind] = len(kinds), len(kinds)
 			kinds = append(kinds, kind{name: f.Kind, code: f.Code})
 		}
 		if kinds[i].code != f.Code {

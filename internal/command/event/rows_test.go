@@ -95,8 +95,8 @@ func TestNumbers(t *testing.T) {
 		"588": amount(588), "9,999": amount(9999), "10 k": amount(9999.6), "196 k": amount(196_333), "1.0 M": amount(999_600),
 		"18.2 M": amount(18_200_000), "182 M": amount(182_000_000), "12 bn": amount(12e9),
 		"1,234,567": words.Number(1_234_567), "-1,000": words.Number(-1000), "-100": words.Number(-100),
-		"9.8/s": perSecond(9.8), "100/s": perSecond(99.96), "64 ms": lasting(64e6), "0.4 s": lasting(4e8), "12.4 s": lasting(12.4e9), "95 s": lasting(95e9), "2 min": lasting(100e9),
-		"8 s": span(8e9), "4 min": span(240e9), "1 h 21 min": span(4860e9), "1 h": span(3600e9), "3 d 4 h": span(76 * 3600e9),
+		"9.8/s": perSecond(9.8), "100/s": perSecond(99.96), "64 ms": shortDuration(64e6), "0.4 s": shortDuration(4e8), "12.4 s": shortDuration(12.4e9), "95 s": shortDuration(95e9), "2 min": shortDuration(100e9),
+		"8 s": roughDuration(8e9), "4 min": roughDuration(240e9), "1 h 21 min": roughDuration(4860e9), "1 h": roughDuration(3600e9), "3 d 4 h": roughDuration(76 * 3600e9),
 	} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)

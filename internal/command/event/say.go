@@ -34,10 +34,10 @@ func clip(s string, n int) string {
 	return narrow.Truncate(s, n, "…")
 }
 
-// row joins parts, as far as they fit; of the first as much as fits.
+// row joins parts with the gap, as many as fit. The first is cut off if it is too long.
 func row(gap string, parts ...string) (line string) {
 	for _, part := range parts {
-		part = harmless(part)
+		part = printableText(part)
 		switch {
 		case part == "":
 		case line == "":
@@ -49,17 +49,17 @@ func row(gap string, parts ...string) (line string) {
 	return line
 }
 
-// clauses joins parts, each as far as its clauses fit: it leaves out the last of them first.
+// clauses joins parts with semicolons. If a part does not fit, it leaves out the last clauses of it.
 func clauses(parts ...string) (line string) {
 	for _, part := range parts {
-		part = harmless(part)
-		with := line
-		if with != "" && part != "" {
-			with += "; "
+		part = printableText(part)
+		prefix := line
+		if prefix != "" && part != "" {
+			prefix += "; "
 		}
 		for end := len(part); end > 0; end = strings.LastIndex(part[:end], "; ") {
-			if cells(with+part[:end]) <= rowCells {
-				line = with + part[:end]
+			if cells(prefix+part[:end]) <= rowCells {
+				line = prefix + part[:end]
 				break
 			}
 		}
@@ -70,8 +70,8 @@ func clauses(parts ...string) (line string) {
 	return line
 }
 
-// amount shows a number of which only the first three digits matter: 196 k, 18.2 M. Numbers
-// below ten thousand are whole.
+// amount returns a number with three significant digits, such as 196 k or 18.2 M. Numbers below ten thousand
+// are whole.
 func amount(x float64) string {
 	switch {
 	case math.IsNaN(x) || math.IsInf(x, 0):
@@ -96,33 +96,33 @@ func perSecond(x float64) string {
 	return fmt.Sprintf("%.1f/s", x)
 }
 
-// lasting shows a time that passes during a look: to the tenth of a second up to 20 s.
-func lasting(d time.Duration) string {
+// shortDuration returns a duration for somebody who watches: in tenths of a second up to 20 s.
+func shortDuration(d time.Duration) string {
 	switch {
 	case d < 99*time.Millisecond:
 		return fmt.Sprintf("%d ms", max(0, d.Milliseconds()))
 	case d < 19_950*time.Millisecond:
 		return fmt.Sprintf("%.1f s", d.Seconds())
 	}
-	return span(d)
+	return roughDuration(d)
 }
 
-// span shows a rough duration: 8 s, 4 min, 1 h 21 min, 3 d 4 h.
-func span(d time.Duration) string {
+// roughDuration returns a rough duration, such as 8 s, 4 min, 1 h 21 min or 3 d 4 h.
+func roughDuration(d time.Duration) string {
 	switch minutes := int(math.Round(d.Minutes())); {
 	case d < 99_500*time.Millisecond:
 		return fmt.Sprintf("%.0f s", max(0, d.Seconds()))
 	case minutes < 60:
 		return fmt.Sprintf("%d min", minutes)
 	case minutes < 24*60:
-		return two(minutes/60, "h", minutes%60, "min")
+		return twoUnits(minutes/60, "h", minutes%60, "min")
 	default:
 		hours := (minutes + 30) / 60
-		return two(hours/24, "d", hours%24, "h")
+		return twoUnits(hours/24, "d", hours%24, "h")
 	}
 }
 
-func two(large int, unit string, small int, units string) string {
+func twoUnits(large int, unit string, small int, units string) string {
 	if small == 0 {
 		return fmt.Sprintf("%d %s", large, unit)
 	}
@@ -143,5 +143,5 @@ func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Se
 // plainWord shows a kind or a code in plain words.
 func plainWord(s string) string { return strings.ReplaceAll(printable.Line(s), "_", " ") }
 
-// harmless makes a text printable that may contain words of others.
-func harmless(s string) string { return printable.Line(s) }
+// printableText makes a text printable that may contain words of others.
+func printableText(s string) string { return printable.Line(s) }

@@ -12,7 +12,7 @@ import (
 	"github.com/headrace/headrace/internal/command/words"
 )
 
-// OfTransition returns the event of a lane's transition, in a run that began then.
+// OfTransition returns the event of a lane's transition. The run began at that time.
 func OfTransition(t *batch.Transition, began time.Time) Transition {
 	e := Transition{
 		Event: "transition", ElapsedS: Round(t.At.Sub(began).Seconds()), Lane: t.Lane,
@@ -31,7 +31,7 @@ func OfTransition(t *batch.Transition, began time.Time) Transition {
 	return e
 }
 
-// Story describes a lane's transition in plain words, with the belief about the lane.
+// Story describes a lane's transition in plain words, with the law's belief about the lane.
 func Story(t *batch.Transition) string {
 	belief := t.Belief
 	if t.To == machine.Ramping || t.To == machine.Flowing { // the belief lasted until this step
@@ -39,14 +39,14 @@ func Story(t *batch.Transition) string {
 		belief = strings.Join(slices.DeleteFunc(strings.Split(belief, "; "), isDrought), "; ")
 	}
 	if belief == "" {
-		return step(t)
+		return stepText(t)
 	}
-	return step(t) + " — " + belief
+	return stepText(t) + " — " + belief
 }
 
-// step says what happened to the lane, why, and for how long it lasts. It looks at the reason
-// first: a lane that slows down or recovers stays in its phase.
-func step(t *batch.Transition) string {
+// stepText describes what happened to the lane, why, and for how long. It checks the reason first: a lane
+// that slows down or recovers stays in its phase.
+func stepText(t *batch.Transition) string {
 	because := ""
 	if t.Cause != nil {
 		because = " (" + t.Cause.Error() + ")"
@@ -57,9 +57,9 @@ func step(t *batch.Transition) string {
 		if t.Slowed != 0.5 {
 			to = fmt.Sprintf("to %.0f %%", 100*t.Slowed)
 		}
-		return fmt.Sprintf("%s: slowed down %s: %s", t.Lane, to, broke(t))
+		return fmt.Sprintf("%s: slowed down %s: %s", t.Lane, to, brokeText(t))
 	case machine.ByAnswers:
-		return fmt.Sprintf("%s: as fast as before again: %s", t.Lane, broke(t))
+		return fmt.Sprintf("%s: as fast as before again: %s", t.Lane, brokeText(t))
 	}
 	switch t.To {
 	case machine.Cooling:
@@ -74,7 +74,7 @@ func step(t *batch.Transition) string {
 		why := "the probe passed"
 		switch t.Reason {
 		case machine.ByMemory:
-			why = leftSo
+			why = inheritedState
 		case machine.ByKnowledge:
 			why = fmt.Sprintf("cooled%s; the limit is known, no probe needed", metBy(t.Wave))
 		}
@@ -85,10 +85,10 @@ func step(t *batch.Transition) string {
 		}
 		why := "the provider no longer serves it"
 		switch says := refusalOf(t.Cause); {
-		case saysItself[says.of]:
+		case needsNoOtherWords[says.kind]:
 			return fmt.Sprintf("%s: stopped: %s", t.Lane, t.Cause.Error())
-		case says.of != nil:
-			why = says.says
+		case says.kind != nil:
+			why = says.text
 		}
 		return fmt.Sprintf("%s: stopped: %s%s", t.Lane, why, because)
 	case machine.Flowing:
@@ -112,8 +112,8 @@ func metBy(calls int) string {
 	return fmt.Sprintf("; %s met that wave", words.Count(calls, "call"))
 }
 
-// broke says how many calls broke recently.
-func broke(t *batch.Transition) string {
+// brokeText says how many calls broke recently.
+func brokeText(t *batch.Transition) string {
 	span := "minute"
 	if t.Span != time.Minute {
 		span = words.Wait(t.Span)
@@ -131,14 +131,14 @@ func whyCooling(r machine.Reason) string {
 	case machine.ByBreaker:
 		return "calls break, the provider seems to be down"
 	case machine.ByMemory:
-		return leftSo
+		return inheritedState
 	default:
 		return r.String()
 	}
 }
 
-// leftSo says that a lane begins with what an earlier run has left.
-const leftSo = "as an earlier run left it"
+// inheritedState says that a lane begins with what an earlier run has left.
+const inheritedState = "as an earlier run left it"
 
 // mostShown is the highest rate, in calls a second, that a sentence mentions: no process
 // makes as many, so something else holds it back.
@@ -159,7 +159,7 @@ func rate(perSecond float64) string {
 	return fmt.Sprintf("%.1f/s", perSecond)
 }
 
-// OfLongWait returns the event of a long wait, in a run that began then.
+// OfLongWait returns the event of a long wait. The run began at that time.
 func OfLongWait(w *batch.LongWait, began time.Time) LongWait {
 	e := LongWait{
 		Event: "long_wait", ElapsedS: Round(w.At.Sub(began).Seconds()), Lane: w.Lane, Phase: w.Phase.String(),
@@ -191,8 +191,7 @@ func WaitStory(w *batch.LongWait) string {
 	return text + fmt.Sprintf("%s; %s%s", untilWords(w, "the next call leaves"), words.Count(w.Items, "item"), words.OneOr(w.Items, " waits", " wait"))
 }
 
-// whyWaiting names what a lane waits for: its latest cooldown while that lasts, or else its
-// limits.
+// whyWaiting returns what a lane waits for: its latest cooldown while that lasts, or else its limits.
 func whyWaiting(w *batch.LongWait) string {
 	switch w.Phase {
 	case machine.Cooling, machine.Probing:
@@ -207,7 +206,7 @@ func whyWaiting(w *batch.LongWait) string {
 	return "it was asked to wait"
 }
 
-// untilWords says when the wait ends, by the clock and from now on.
+// untilWords returns when the wait ends, by the clock and from now on. what is the event at its end.
 func untilWords(w *batch.LongWait, what string) string {
 	switch {
 	case !w.Until.IsZero():
@@ -218,7 +217,7 @@ func untilWords(w *batch.LongWait, what string) string {
 	return "for how long is unknown"
 }
 
-// LogAttrs returns a long wait's attributes in the log.
+// LogAttrs returns the attributes of a long wait for the log.
 func LogAttrs(w *batch.LongWait) []any {
 	attrs := []any{"lane", w.Lane, "phase", w.Phase.String(), "cause", w.Cause.String(), "why", w.Why, "waited_s", Round(w.At.Sub(w.Since).Seconds()), "items", w.Items}
 	if w.Own {
