@@ -26,11 +26,12 @@ const accountDigits = 6
 // organisation in the headers: these tell accounts apart. Fetched tokens and signatures are
 // left out, as they differ on each machine. So are words that stand for no key, such as "none".
 func (b *Account) Limit(model string) string {
-	return b.Lane(model) + accountOf(b.flags.CustomAddress(), strings.Join(append([]string{b.key()}, b.accountHeaders...), "\x00"))
+	return b.Lane(model) + limitSuffix(b.flags.CustomAddress(), strings.Join(append([]string{b.key()}, b.accountHeaders...), "\x00"))
 }
 
-// LimitOn is Limit on a lane of the file, for the lane's own word for a model. A quota names its limit itself. Where an
-// earlier lane of the file draws on the same, the lane's name tells the two apart, as two lanes of a run are.
+// LimitOn returns what [Account.Limit] returns, on a lane of the file, for the lane's own word for a model. A
+// quota names its limit itself. If an earlier lane draws on the same limit, the lane's name tells the two
+// apart, as in a run.
 func (b *Account) LimitOn(spec *settings.LaneSpec, word string) string {
 	if spec.Quota != "" {
 		return spec.Quota
@@ -51,8 +52,8 @@ func (b *Account) LimitOn(spec *settings.LaneSpec, word string) string {
 	return limit
 }
 
-// AccountOf names the account of a lane of the file among those of many machines, by its keys; "": it has neither a name
-// nor a key.
+// AccountOf names the account of a lane of the file, among those of many machines, by its keys. It is "" if
+// the lane has neither a named account nor a key.
 func (b *Account) AccountOf(spec *settings.LaneSpec) string {
 	var keys []string
 	for _, lane := range b.Lanes {
@@ -64,11 +65,11 @@ func (b *Account) AccountOf(spec *settings.LaneSpec) string {
 		return ""
 	}
 	slices.Sort(keys)
-	return spec.Account + accountOf("", strings.Join(slices.Compact(keys), "\x00"))
+	return spec.Account + limitSuffix("", strings.Join(slices.Compact(keys), "\x00"))
 }
 
-// accountOf returns the part of a limit's name that follows the lane.
-func accountOf(address, key string) (text string) {
+// limitSuffix returns the part of a limit's name that follows the lane: the address and a hash of the key.
+func limitSuffix(address, key string) (text string) {
 	path := ""
 	if u, err := url.Parse(strings.TrimSpace(address)); err == nil && u.Host != "" {
 		text, path = "@"+u.Host, strings.Trim(u.Path, "/")
@@ -80,8 +81,7 @@ func accountOf(address, key string) (text string) {
 	return text + "#" + hex.EncodeToString(sum[:])[:accountDigits]
 }
 
-// staticKey returns the key that a source sends, if that is the same for days and on each machine; ""
-// otherwise.
+// staticKey returns the key of a source, if it stays the same for days and on each machine; "" otherwise.
 func staticKey(source auth.Source) string {
 	switch source.(type) {
 	case *auth.Key, *auth.File:
@@ -114,25 +114,25 @@ func (b *Account) ServerOf() (server, mark string) {
 	return server, hex.EncodeToString(sum[:1])
 }
 
-// printOfLanes returns the print of all lanes, in whatever order the file has them.
+// printOfLanes returns a print of all lanes. It does not depend on their order in the file.
 func (b *Account) printOfLanes() string {
-	var all []string
+	var lines []string
 	for _, lane := range b.Lanes {
-		all = append(all, lane.Spec.Name+"\n"+lane.flags.BaseURL+"\n"+lane.Identity())
+		lines = append(lines, lane.Spec.Name+"\n"+lane.flags.BaseURL+"\n"+lane.Identity())
 	}
-	slices.Sort(all)
-	sum := sha256.Sum256([]byte("headrace lanes\n" + strings.Join(all, "\n")))
+	slices.Sort(lines)
+	sum := sha256.Sum256([]byte("headrace lanes\n" + strings.Join(lines, "\n")))
 	return hex.EncodeToString(sum[:1])
 }
 
-// Identity tells one account from another, as far as that is possible without a call.
+// Identity returns a text that tells this account from others, as far as that is possible without a call.
 func (b *Account) Identity() string {
 	known := []string{b.Proven}
-	if key, is := b.proof.(*auth.Key); is {
+	if key, isKey := b.proof.(*auth.Key); isKey {
 		known = key.Secrets()
 	}
 	for _, source := range b.added {
-		if key, is := source.(*auth.Key); is {
+		if key, isKey := source.(*auth.Key); isKey {
 			known = slices.Concat(known, key.Secrets())
 		}
 	}

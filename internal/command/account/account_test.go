@@ -63,7 +63,7 @@ func TestEveryVendorIsCalledWithItsKey(t *testing.T) {
 		for _, key := range append([]string{""}, v.Keys...) {
 			env := map[string]string{key: testKey}
 			b := runnerWith(t, env, append([]string{"-o", "x", "--provider", v.Name}, place...)...)
-			err := b.prove()
+			err := b.findProof()
 			switch {
 			case key != "" && (err != nil || len(b.Notice) > 0 || !slices.Contains(b.Secrets(), testKey)):
 				t.Errorf("%s with %s: %v, %q, keys %q", v.Name, key, err, b.Notice, b.Secrets())
@@ -108,7 +108,7 @@ func TestUnusedPlaces(t *testing.T) {
 		"--provider openai --base-url http://127.0.0.1:9 --location europe-w": "--location: ignored with --provider openai",
 	} {
 		b := runnerWith(t, nil, append([]string{"-o", "x"}, strings.Fields(args)...)...)
-		b.sayUnused()
+		b.noteUnused()
 		if got := strings.Join(texts(b), "|"); got != want {
 			t.Errorf("%s: %q", args, got)
 		}
@@ -149,13 +149,13 @@ func TestKeyAdvice(t *testing.T) {
 		{"--base-url http://127.0.0.1:9", nil, "name the variable with that server's key: --api-key-env NAME"},
 	} {
 		r := runnerWith(t, c.env, append([]string{"-o", "x"}, strings.Fields(c.args)...)...)
-		must.Do(t, r.prove())
+		must.Do(t, r.findProof())
 		if got := r.KeyAdvice(); got != c.want {
 			t.Errorf("%s: %q", c.args, got)
 		}
 	}
 	b := runnerWith(t, map[string]string{"OPENAI_API_KEY": testKey}, "-o", "x", "--provider", "vllm", "--base-url", "http://gpu.lan:8000/v1")
-	if err := b.prove(); err != nil || !strings.Contains(strings.Join(texts(b), ""), "the key in OPENAI_API_KEY is for OpenAI and is not sent to gpu.lan") {
+	if err := b.findProof(); err != nil || !strings.Contains(strings.Join(texts(b), ""), "the key in OPENAI_API_KEY is for OpenAI and is not sent to gpu.lan") {
 		t.Errorf("%v, %q", err, texts(b))
 	}
 }
@@ -168,7 +168,7 @@ func TestUnencryptedKeys(t *testing.T) {
 		{"openai", "OPENAI_BASE_URL", "OPENAI_API_KEY", "openai.azure.com is not this machine, and OPENAI_BASE_URL says http"},
 	} {
 		b := runnerWith(t, map[string]string{c.variable: "http://acme.openai.azure.com", c.key: testKey}, "-o", "x", "--provider", c.provider, "--api-key-env", c.key)
-		if err := b.prove(); err != nil || !strings.HasSuffix(strings.Join(texts(b), "|"), c.want) {
+		if err := b.findProof(); err != nil || !strings.HasSuffix(strings.Join(texts(b), "|"), c.want) {
 			t.Errorf("%s: %v, %q", c.variable, err, texts(b))
 		}
 	}
@@ -179,7 +179,7 @@ func TestKeyFileBeatsVariable(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "key")
 	must.Do(t, os.WriteFile(path, []byte(testKey), 0o600))
 	b := runnerWith(t, nil, "-o", "x", "--provider", "groq", "--api-key-file", path, "--api-key-env", "MINE")
-	if err := b.prove(); err != nil || !slices.Equal(texts(b), []string{"--api-key-env is ignored: --api-key-file has the key"}) {
+	if err := b.findProof(); err != nil || !slices.Equal(texts(b), []string{"--api-key-env is ignored: --api-key-file has the key"}) {
 		t.Errorf("%v, %q", err, texts(b))
 	}
 }
@@ -198,7 +198,7 @@ func TestEntraTokens(t *testing.T) {
 		must.Do(t, os.WriteFile(path, []byte(c.key+"\n"), 0o600))
 		for _, from := range []string{"--api-key-file=" + path, "--api-key-env=MINE"} {
 			b := runnerWith(t, map[string]string{"MINE": c.key}, "-o", "x", "--provider", c.provider, "--resource", "acme", from)
-			must.Do(t, b.prove())
+			must.Do(t, b.findProof())
 			sent := &http.Request{Header: http.Header{}}
 			if err := b.proof.Apply(t.Context(), sent, nil); err != nil || sent.Header.Get(c.header) != c.want || len(sent.Header) != 1 {
 				t.Errorf("%s, %s: %v, %v", c.provider, from, sent.Header, err)
@@ -232,7 +232,7 @@ func TestKeyGoesToItsOwnHost(t *testing.T) {
 			flags: &settings.Flags{InputFlags: settings.InputFlags{VendorFlags: settings.VendorFlags{Provider: settings.ProviderOpenAI, BaseURL: c.base}}, KeyEnv: settings.DefaultKeyEnv, KeyEnvGiven: c.named},
 		}
 		b.flags.Vendor, _ = catalog.Named(settings.ProviderOpenAI)
-		must.Do(t, b.prove())
+		must.Do(t, b.findProof())
 		said := slices.ContainsFunc(b.Notice, func(n notice) bool { return strings.Contains(n.Text, "is not sent to") })
 		if slices.Contains(b.Secrets(), testKey) != c.sent || said == c.sent {
 			t.Errorf("%+v: the keys are %q, said: %q", c, b.Secrets(), b.Notice)
@@ -258,7 +258,7 @@ func TestGoogleTokensGoToGoogle(t *testing.T) {
 			flags: &settings.Flags{InputFlags: settings.InputFlags{VendorFlags: settings.VendorFlags{Provider: "vertex", BaseURL: base}}, KeyEnv: settings.DefaultKeyEnv},
 		}
 		b.flags.Vendor, _ = catalog.Named("vertex")
-		must.Do(t, b.prove())
+		must.Do(t, b.findProof())
 		_, are := b.proof.(*auth.Tokens)
 		said := slices.ContainsFunc(b.Notice, func(n notice) bool { return strings.Contains(n.Text, "is not sent to") })
 		if are != tokens || said == tokens || b.proof != nil && !are || slices.Contains(b.Secrets(), testKey) {
@@ -336,7 +336,7 @@ func TestKeyAndBaseURLOfOpenAI(t *testing.T) {
 		sent bool
 	}{{nil, false}, {[]string{"--api-key-env", "OPENAI_API_KEY"}, true}} {
 		b := runnerWith(t, env, append([]string{"-o", "x"}, c.args...)...)
-		must.Do(t, b.prove())
+		must.Do(t, b.findProof())
 		said := slices.ContainsFunc(texts(b), func(text string) bool { return strings.Contains(text, "is not sent to gateway.example.test") })
 		if slices.Contains(b.Secrets(), testKey) != c.sent || said == c.sent {
 			t.Errorf("%q: keys %q, %q", c.args, b.Secrets(), texts(b))
@@ -353,7 +353,7 @@ func TestTokenAndBaseURLOfAnthropic(t *testing.T) {
 		sent bool
 	}{{nil, false}, {[]string{"--api-key-env", "ANTHROPIC_AUTH_TOKEN"}, true}} {
 		b := runnerWith(t, env, append([]string{"-o", "x", "--provider", "anthropic"}, c.args...)...)
-		err := b.prove()
+		err := b.findProof()
 		if settings.HostOf(b.flags.BaseURL) != "gateway.example.test" || err != nil || slices.Contains(b.Secrets(), testKey) != c.sent {
 			t.Errorf("%q: keys %q to %s, %q: %v", c.args, b.Secrets(), b.flags.BaseURL, texts(b), err)
 		}

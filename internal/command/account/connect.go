@@ -31,7 +31,7 @@ type Account struct {
 	proof          auth.Source // what proves the caller's identity; nil: nothing does
 	Proven         string      // the name of the variable or file that it comes from
 	accountHeaders []string    // further header values that tell accounts apart: the vendor's
-	counted        string      // Google's project that calls count against, where its credentials name one
+	quotaProject   string      // Google's project that calls count against, where its credentials name one
 	Shared         bool        // all models draw on one quota
 
 	tls       *tls.Config   // the authorities to trust and the certificate to show; nil: the usual ones
@@ -42,9 +42,9 @@ type Account struct {
 	flags *settings.Flags
 	ctx   context.Context // of the search for a proof
 
-	line      line   // of headrace serve, if calls go through it
-	refusedAt string // the address of a headrace serve that did not let a run with --share in; "": none
-	ServesAt  string // the address of headrace serve; "": it is a run
+	line      waitInServe // of headrace serve, if calls go through it
+	refusedAt string      // the address of a headrace serve that did not let a run with --share in; "": none
+	ServesAt  string      // the address of headrace serve; "": it is a run
 
 	askedHost sync.Once // host is worked out once, and not for each call
 	host      string
@@ -54,7 +54,7 @@ type Account struct {
 
 	Spec   *settings.LaneSpec // what the file of --config says of it as a lane; nil: it is no lane of a file
 	Lanes  []*Account         // those of the file, in its order; nil: there is only this account
-	shares *shares            // what answers of the lanes say of their organisations
+	shares *organisations     // what answers of the lanes say of their organisations
 }
 
 // notice is something that the user should know.
@@ -87,35 +87,35 @@ func (b *Account) Passer(lane string) Passer {
 	return nil
 }
 
-// Secrets returns the texts that must never be shown.
+// Secrets returns the texts that must never be shown, of all lanes.
 func (b *Account) Secrets() []string {
 	if b.Lanes == nil {
 		return b.auth().Secrets()
 	}
-	var all []string
+	var secrets []string
 	for _, lane := range b.Lanes {
-		all = append(all, lane.Secrets()...)
+		secrets = append(secrets, lane.Secrets()...)
 	}
-	return all
+	return secrets
 }
 
 // auth returns everything that proves the caller's identity. The provider's own source comes last,
 // as a signature covers the rest.
 func (b *Account) auth() auth.Source { return auth.Join(append(slices.Clone(b.added), b.proof)...) }
 
-// key returns the key that is the same for days and on each machine: the provider's, or else those
+// key returns the key that stays the same for days and on each machine. It is the provider's, or else those
 // in the user's headers; "" if there is none.
 func (b *Account) key() string {
 	if key := staticKey(b.proof); key != "" {
 		return key
 	}
-	var all []string
+	var keys []string
 	for _, source := range b.added {
 		if key := staticKey(source); key != "" {
-			all = append(all, key)
+			keys = append(keys, key)
 		}
 	}
-	return strings.Join(all, "\x00")
+	return strings.Join(keys, "\x00")
 }
 
 // Lane names the quota that a call of a model draws on. Most hosted providers count a quota
@@ -130,7 +130,7 @@ func Connect(ctx context.Context, w *world.World, flags *settings.Flags) (*Accou
 	return connect(&Account{World: w, flags: flags, ctx: ctx, Name: flags.Name(), Shared: flags.Vendor.ByAccount})
 }
 
-// connect makes the client of one account.
+// connect makes the client of one account, with its proof and headers. No call to the provider is made.
 func connect(b *Account) (*Account, error) {
 	flags := b.flags
 	if flags.Provider == settings.ProviderSim {
@@ -142,31 +142,31 @@ func connect(b *Account) (*Account, error) {
 	if flags.Through != "" {
 		return b, b.goThrough()
 	}
-	if err := b.prove(); err != nil {
+	if err := b.findProof(); err != nil {
 		return nil, err
 	}
 	if flags.FewInFlight {
 		b.Note(event.LoweredConcurrency, fmt.Sprintf("some accounts of %s may have only %s in flight, so this run has no more: --concurrency N raises it",
 			b.Name, words.Count(flags.Concurrency, "call")))
 	}
-	b.sayUnused()
+	b.noteUnused()
 	cfg := b.ClientConfig()
 	var err error
 	if cfg.Header, err = b.headers(); err != nil {
 		return nil, err
 	}
-	if flags.Share && b.share() {
+	if flags.Share && b.findServe() {
 		return b, b.goThrough()
 	}
 	cfg.Auth = b.auth()
-	if err := b.aim(cfg); err != nil {
+	if err := b.makeFleet(cfg); err != nil {
 		return nil, b.addressFault(err)
 	}
 	return b, nil
 }
 
-// aim gives the run a client.
-func (b *Account) aim(cfg wire.Config) error {
+// makeFleet gives the account its clients: one, or two if it uses both tiers of service.
+func (b *Account) makeFleet(cfg wire.Config) error {
 	client, err := wire.New(cfg)
 	if err != nil {
 		return err
@@ -183,8 +183,8 @@ func (b *Account) aim(cfg wire.Config) error {
 	return err
 }
 
-// ClientConfig says how to call a real provider. An answer keeps its room until the files
-// have taken over its line: the job says so.
+// ClientConfig returns the settings of a client for a real provider. An answer keeps its room in memory until
+// the files have taken over its line.
 func (b *Account) ClientConfig() wire.Config {
 	v := &b.flags.Vendor
 	cfg := v.Config(cmp.Or(b.flags.BaseURL, v.Base))
@@ -193,25 +193,24 @@ func (b *Account) ClientConfig() wire.Config {
 	cfg.MaxBodies, cfg.HoldBodies = int64(b.flags.MaxBodies)*settings.Mebibyte, true
 	cfg.Stream, cfg.StreamIdle = b.flags.Streams()
 	if b.shares != nil && v.Organisation != "" {
-		cfg.Heard = func(h http.Header) { b.shares.note(b, h.Get(v.Organisation)) }
+		cfg.Heard = func(h http.Header) { b.shares.noteOrganisation(b, h.Get(v.Organisation)) }
 	}
 	return cfg
 }
 
-// headers lists the further headers of every call: those of the dialect, those of the vendor's
-// variables, and the user's, which beat both. Headers from variables go only to the vendor's own
-// hosts.
+// headers returns the headers that all calls have: those of the dialect, of the vendor's variables, and of
+// the user, who overrides both. Headers from variables go only to the vendor's own hosts.
 func (b *Account) headers() (http.Header, error) {
-	all := http.Header{}
-	if own, has := b.flags.Dialect.(interface{ Header() http.Header }); has {
-		all = own.Header()
+	headers := http.Header{}
+	if withHeader, hasHeader := b.flags.Dialect.(interface{ Header() http.Header }); hasHeader {
+		headers = withHeader.Header()
 	}
-	all.Set("User-Agent", userAgent())
-	if !b.isTheirs() {
-		return all, b.addHeaders(all)
+	headers.Set("User-Agent", userAgent())
+	if !b.callsVendor() {
+		return headers, b.addHeaders(headers)
 	}
-	if b.counted != "" {
-		all.Set(b.flags.Vendor.Headers[quotaVariable], b.counted) // unless the variable names another
+	if b.quotaProject != "" {
+		headers.Set(b.flags.Vendor.Headers[quotaVariable], b.quotaProject) // unless the variable names another
 	}
 	for variable, header := range b.flags.Vendor.Headers {
 		value, _ := b.Env(variable)
@@ -224,18 +223,18 @@ func (b *Account) headers() (http.Header, error) {
 		if b.flags.IsInClear() {
 			return nil, exit.Refuse("%v", b.flags.InClear("what is in "+variable))
 		}
-		all.Set(header, value)
+		headers.Set(header, value)
 	}
-	if err := b.addHeaders(all); err != nil {
+	if err := b.addHeaders(headers); err != nil {
 		return nil, err
 	}
 	for _, header := range b.flags.Vendor.Headers {
-		if value := all.Get(header); value != "" {
+		if value := headers.Get(header); value != "" {
 			b.accountHeaders = append(b.accountHeaders, header+": "+value)
 		}
 	}
 	slices.Sort(b.accountHeaders)
-	return all, nil
+	return headers, nil
 }
 
 // quotaVariable names the Google project whose quota the calls draw on.
@@ -250,7 +249,7 @@ func configFault(err error) string {
 	return err.Error()
 }
 
-// addressFault says what is wrong with the address.
+// addressFault returns the error for an invalid address, with advice.
 func (b *Account) addressFault(err error) error {
 	text, where := strings.TrimPrefix(configFault(err), "base URL: "), b.flags.AddressSource()
 	if !strings.Contains(b.flags.BaseURL, "://") {
@@ -263,7 +262,7 @@ func (b *Account) addressFault(err error) error {
 	return exit.Refuse("%s: %s", where, text)
 }
 
-// simulate serves the run in its own process, through the client that also calls real
+// simulate connects the account to a simulated provider in this process. It uses the same client as for real
 // providers.
 func (b *Account) simulate() (*Account, error) {
 	cfg, err := b.SimConfig()
@@ -273,7 +272,7 @@ func (b *Account) simulate() (*Account, error) {
 	server := sim.New(cfg, b.Clock)
 	when, idle := b.flags.Streams()
 	b.Shared, b.Books = true, server.Books
-	err = b.aim(wire.Config{
+	err = b.makeFleet(wire.Config{
 		Dialect: b.flags.Dialect, Text: b.flags.WritesText(), Stream: when, StreamIdle: idle, Tier: b.flags.Tier(),
 		BaseURL:   "http://simulated.invalid/v1", // no such host can exist: nothing is sent there
 		Transport: sim.NewTransport(server),
@@ -285,15 +284,15 @@ func (b *Account) simulate() (*Account, error) {
 	if b.flags.SimProfile == settings.ProfileSilent {
 		b.Note(event.Simulated, "this provider does not say what its limit is: a few calls are refused, for that is how the run finds it")
 	}
-	b.sayUnused()
+	b.noteUnused()
 	if b.flags.BaseURL != "" {
 		b.Note(event.Unused, "--base-url: ignored with --provider sim")
 	}
-	b.sayUnusedNetwork()
+	b.noteUnusedNetwork()
 	return b, nil
 }
 
-// SimConfig returns the settings of the simulated provider.
+// SimConfig returns the settings of the simulated provider, with the user's seed.
 func (b *Account) SimConfig() (sim.Config, error) {
 	cfg, err := settings.Profile(b.flags.SimProfile)
 	if b.flags.Seeded {
@@ -307,8 +306,8 @@ func (b *Account) SimConfig() (sim.Config, error) {
 // are three streams, three files, the runtime's own, name lookups, and as much again.
 const OwnFiles = 32
 
-// LowerConcurrency keeps a run from a storm of failures to open a socket, and returns the
-// notice about it.
+// LowerConcurrency lowers the concurrency to what the limit on open files allows. It returns a notice about
+// that; "" if nothing has changed.
 func (b *Account) LowerConcurrency() string {
 	limit, asked := world.OpenFiles(), b.flags.Concurrency
 	if b.Books != nil {
@@ -339,9 +338,9 @@ func CallsWithin(limit uint64, asked int) int {
 	return max(1, int(limit)-OwnFiles)
 }
 
-// sayUnused names the flags of a place that do not affect the address. It also says that a
-// bound is not added to lines that are sent as they are.
-func (b *Account) sayUnused() {
+// noteUnused adds a notice about flags of a place that do not affect the address. Another tells that
+// --max-tokens has no effect.
+func (b *Account) noteUnused() {
 	if b.flags.MaxTokensGiven && !b.flags.DemandsBound() {
 		b.Note(event.Unused, fmt.Sprintf("--max-tokens: ignored with --provider %s: give lines their own max_tokens, or all of them one by --param max_tokens=N", b.Name))
 	}
@@ -355,9 +354,9 @@ func (b *Account) sayUnused() {
 	if len(unused) == 0 {
 		return
 	}
-	with := "--provider " + b.Name
+	reason := "--provider " + b.Name
 	if b.flags.MadeOf == "" && len(b.flags.Vendor.Needs()) > 0 {
-		with = "--base-url"
+		reason = "--base-url"
 	}
-	b.Note(event.Unused, fmt.Sprintf("%s: ignored with %s", settings.Dashed(unused), with))
+	b.Note(event.Unused, fmt.Sprintf("%s: ignored with %s", settings.Dashed(unused), reason))
 }

@@ -26,36 +26,36 @@ import (
 	"github.com/headrace/headrace/provider/sim"
 )
 
-// connectFleet makes a client for each lane of the file.
+// connectFleet makes an account with a client for each lane of the file.
 func connectFleet(ctx context.Context, w *world.World, flags *settings.Flags) (*Account, error) {
 	specs := flags.Fleet.Lanes
-	all := &Account{World: w, flags: flags, ctx: ctx, Name: nameOf(flags.Fleet), shares: &shares{}}
+	account := &Account{World: w, flags: flags, ctx: ctx, Name: providerName(flags.Fleet), shares: &organisations{}}
 	for i := range specs {
 		spec := &specs[i]
 		of := spec.Flags
 		of.AnswerText(flags.WritesText())
 		of.Concurrency, of.MaxBodies = spec.Window(), max(1, flags.MaxBodies/len(specs))
-		lane, err := connect(&Account{World: w, flags: of, ctx: ctx, Name: of.Name(), Shared: of.Vendor.ByAccount, Spec: spec, shares: all.shares})
+		lane, err := connect(&Account{World: w, flags: of, ctx: ctx, Name: of.Name(), Shared: of.Vendor.ByAccount, Spec: spec, shares: account.shares})
 		if err == nil && lane.Books == nil && len(lane.Secrets()) > 0 && spec.IsOpen() {
 			err = exit.Refuse("its key would be sent unencrypted to %s, as base-url says http: write https, or add insecure: true", settings.HostOf(of.BaseURL))
 		}
 		if err != nil {
-			return nil, laneFault(flags.Fleet.File, spec, err)
+			return nil, inLane(flags.Fleet.File, spec, err)
 		}
-		all.take(flags.Fleet.File, lane)
+		account.addLane(flags.Fleet.File, lane)
 	}
-	all.nameAccounts()
-	all.shares.of(all.Lanes)
+	account.nameAccounts()
+	account.shares.begin(account.Lanes)
 	for _, name := range flags.Fleet.Unused() {
-		all.Note(event.Unused, fmt.Sprintf("%s:%d: lane %s is in no pool: it gets no line", flags.Fleet.File, flags.Fleet.Lane(name).Line, name))
+		account.Note(event.Unused, fmt.Sprintf("%s:%d: lane %s is in no pool: it gets no line", flags.Fleet.File, flags.Fleet.Lane(name).Line, name))
 	}
 	var err error
-	all.Fleet, err = fleet.New(all.clients()...)
-	return all, err
+	account.Fleet, err = fleet.New(account.clients()...)
+	return account, err
 }
 
-// nameOf names the provider of a run over several lanes.
-func nameOf(f *settings.Fleet) string {
+// providerName names the provider of a run over several lanes.
+func providerName(f *settings.Fleet) string {
 	const listed = 3 // as many names as a row of the panel shows
 	if names := f.Names(); len(names) <= listed {
 		return strings.Join(names, ", ")
@@ -63,8 +63,8 @@ func nameOf(f *settings.Fleet) string {
 	return fmt.Sprintf("%d lanes", len(f.Lanes))
 }
 
-// laneFault says which lane cannot be connected.
-func laneFault(file string, spec *settings.LaneSpec, err error) error {
+// inLane adds the lane to the text of an error.
+func inLane(file string, spec *settings.LaneSpec, err error) error {
 	if end, is := errors.AsType[*exit.Ending](err); is {
 		text, _, _ := strings.Cut(end.Text, "\nthen run:")
 		end.Text = spec.InFile(file, text)
@@ -75,39 +75,39 @@ func laneFault(file string, spec *settings.LaneSpec, err error) error {
 	return err
 }
 
-// take adds a lane, and what the user should know about it.
-func (b *Account) take(file string, lane *Account) {
+// addLane adds a lane with its notices. A notice about simulation is added only once.
+func (b *Account) addLane(file string, lane *Account) {
 	b.Lanes = append(b.Lanes, lane)
-	for _, n := range lane.Notice {
+	for _, notice := range lane.Notice {
 		if lane.Spec.Base != "" { // the lane of the file says the same
 			break
 		}
-		if n.Code == event.Simulated {
-			if !slices.Contains(b.Notice, n) {
-				b.Notice = append(b.Notice, n)
+		if notice.Code == event.Simulated {
+			if !slices.Contains(b.Notice, notice) {
+				b.Notice = append(b.Notice, notice)
 			}
 			continue
 		}
-		b.Note(n.Code, lane.Spec.InFile(file, n.Text))
+		b.Note(notice.Code, lane.Spec.InFile(file, notice.Text))
 	}
 	if lane.Books != nil {
 		b.Books = b.booksOfLanes
 	}
 }
 
-// booksOfLanes sums up the books of simulated lanes.
+// booksOfLanes returns the sum of the books of all simulated lanes.
 func (b *Account) booksOfLanes() (all sim.Books) {
 	for _, lane := range b.Lanes {
-		one := lane.Books()
-		all.Received += one.Received
-		all.Accepted += one.Accepted
-		all.Refused429 += one.Refused429
+		books := lane.Books()
+		all.Received += books.Received
+		all.Accepted += books.Accepted
+		all.Refused429 += books.Refused429
 	}
 	return all
 }
 
-// nameAccounts gives each lane its account. Lanes that send one key are of one account, unless
-// the file says otherwise.
+// nameAccounts sets the account of each lane. Lanes with one key are of one account, unless the file says
+// otherwise.
 func (b *Account) nameAccounts() {
 	byKey := map[string]string{}
 	for _, lane := range b.Lanes {
@@ -122,61 +122,61 @@ func (b *Account) nameAccounts() {
 	}
 }
 
-// clients returns a client for each lane, and one for the lanes of each quota.
-func (b *Account) clients() (all []fleet.Lane) {
-	quotas := map[string]*turns{}
+// clients returns a client for each lane without a quota, and one for all lanes of each quota.
+func (b *Account) clients() (clients []fleet.Lane) {
+	quotas := map[string]*quotaClient{}
 	for _, lane := range b.Lanes {
-		one := &laneClient{spec: lane.Spec, client: lane.Fleet.Of(""), own: lane.flags.MaxTokensGiven, most: lane.flags.MaxTokens}
+		client := &laneClient{spec: lane.Spec, client: lane.Fleet.Of(""), overridesMaxTokens: lane.flags.MaxTokensGiven, maxTokens: lane.flags.MaxTokens}
 		quota := lane.Spec.Quota
 		switch {
 		case quota == "":
-			all = append(all, fleet.Lane{Name: lane.Spec.Name, Client: one})
+			clients = append(clients, fleet.Lane{Name: lane.Spec.Name, Client: client})
 		case quotas[quota] == nil:
-			quotas[quota] = &turns{lanes: []*laneClient{one}}
-			all = append(all, fleet.Lane{Name: quota, Client: quotas[quota]})
+			quotas[quota] = &quotaClient{lanes: []*laneClient{client}}
+			clients = append(clients, fleet.Lane{Name: quota, Client: quotas[quota]})
 		default:
-			quotas[quota].lanes = append(quotas[quota].lanes, one)
+			quotas[quota].lanes = append(quotas[quota].lanes, client)
 		}
 	}
-	return all
+	return clients
 }
 
 // A laneClient calls the provider of a lane, by the lane's own word for the model.
 type laneClient struct {
-	spec   *settings.LaneSpec
-	client fleet.Client
-	own    bool // the lane has a bound of its own on answers without one
-	most   int  // in tokens
+	spec               *settings.LaneSpec
+	client             fleet.Client
+	overridesMaxTokens bool // the lane has a bound of its own on answers without one
+	maxTokens          int  // in tokens
 }
 
-// Do makes one call. The body keeps all its bytes but those of the model's name.
+// Do makes one call with the lane's own word for the model. The body keeps all other bytes.
 func (c *laneClient) Do(ctx context.Context, r provider.Request) (provider.Reply, error) {
-	word, ok := c.spec.Serves(r.Model)
+	laneModel, ok := c.spec.Serves(r.Model)
 	if !ok {
 		return provider.Reply{}, c.notServed(r.Model)
 	}
-	asked := r.Model
-	if word != asked {
-		r.Model, r.Body = word, withModel(r.Body, word)
+	lineModel := r.Model
+	if laneModel != lineModel {
+		r.Model, r.Body = laneModel, withModel(r.Body, laneModel)
 	}
-	if c.own {
-		r.MaxTokens = c.most
+	if c.overridesMaxTokens {
+		r.MaxTokens = c.maxTokens
 	}
 	reply, err := c.client.Do(ctx, r)
-	if word != asked && reply.Served == "" {
-		reply.Served = word
+	if laneModel != lineModel && reply.Served == "" {
+		reply.Served = laneModel
 	}
 	return reply, err
 }
 
-// Pass makes one call as it came, with the lane's own word for the model.
+// Pass forwards one call as it came, but with the lane's own word for the model.
 func (c *laneClient) Pass(ctx context.Context, r provider.Request, streams bool, header http.Header, query string) (*http.Response, error) {
-	word, ok := c.spec.Serves(r.Model)
+	laneModel, ok := c.spec.Serves(r.Model)
 	if !ok {
 		return nil, c.notServed(r.Model)
 	}
-	if word != r.Model {
-		r.Model, r.Body = word, withModel(r.Body, word)
+	if laneModel != r.Model {
+		r.Model, r.Body = laneModel, withModel(r.Body, laneModel)
 	}
 	return c.client.(Passer).Pass(ctx, r, streams, header, query)
 }
@@ -193,44 +193,46 @@ func (c *laneClient) notServed(model string) error {
 // CloseIdle closes the connections that no call uses.
 func (c *laneClient) CloseIdle() { c.client.CloseIdle() }
 
-// withModel returns a body that names another model. Where a body names none, the address does.
+// withModel returns a copy of the body with another model. A body without a model is returned as it is, since
+// its address names the model.
 func withModel(body []byte, model string) []byte {
-	for _, m := range rawjson.Members(rawjson.Trim(body), nil) {
-		if string(m.Name) != "model" {
+	for _, member := range rawjson.Members(rawjson.Trim(body), nil) {
+		if string(member.Name) != "model" {
 			continue
 		}
 		object := rawjson.Trim(body)
-		at := m.Start + bytes.LastIndex(m.Raw, m.Value)
-		out := append(make([]byte, 0, len(object)+len(model)+2), object[:at]...)
-		out = rawjson.AppendString(out, model)
-		return append(out, object[at+len(m.Value):]...)
+		start := member.Start + bytes.LastIndex(member.Raw, member.Value)
+		changed := append(make([]byte, 0, len(object)+len(model)+2), object[:start]...)
+		changed = rawjson.AppendString(changed, model)
+		return append(changed, object[start+len(member.Value):]...)
 	}
 	return body
 }
 
-// turns are the lanes of one quota: calls take turns among those that serve their model.
-type turns struct {
+// quotaClient are the lanes of one quota: calls take turns among those that serve their model.
+type quotaClient struct {
 	lanes []*laneClient
 	next  atomic.Uint64
 }
 
 // Do makes one call, by the next lane that serves its model.
-func (t *turns) Do(ctx context.Context, r provider.Request) (provider.Reply, error) {
+func (t *quotaClient) Do(ctx context.Context, r provider.Request) (provider.Reply, error) {
 	return t.lane(r.Model).Do(ctx, r)
 }
 
 // Pass makes one call as it came, by the next lane that serves its model.
-func (t *turns) Pass(ctx context.Context, r provider.Request, streams bool, header http.Header, query string) (*http.Response, error) {
+func (t *quotaClient) Pass(ctx context.Context, r provider.Request, streams bool, header http.Header, query string) (*http.Response, error) {
 	return t.lane(r.Model).Pass(ctx, r, streams, header, query)
 }
 
 // List asks the provider of the first lane for its list of models.
-func (t *turns) List(ctx context.Context, header http.Header) (*http.Response, error) {
+func (t *quotaClient) List(ctx context.Context, header http.Header) (*http.Response, error) {
 	return t.lanes[0].List(ctx, header)
 }
 
-// lane returns the next lane that serves a model. If none does, it returns one that says so.
-func (t *turns) lane(model string) *laneClient {
+// lane returns the next lane that serves a model. If none does, it returns one whose call fails with that
+// reason.
+func (t *quotaClient) lane(model string) *laneClient {
 	first := int(t.next.Add(1) % uint64(len(t.lanes)))
 	for i := range t.lanes {
 		lane := t.lanes[(first+i)%len(t.lanes)]
@@ -242,14 +244,14 @@ func (t *turns) lane(model string) *laneClient {
 }
 
 // CloseIdle closes the connections that no call uses.
-func (t *turns) CloseIdle() {
+func (t *quotaClient) CloseIdle() {
 	for _, lane := range t.lanes {
 		lane.CloseIdle()
 	}
 }
 
-// LaneNamed returns the account of a lane in results: that of the lane itself, of one of its
-// models, or the first of a quota.
+// LaneNamed returns the account behind a lane's name in results. The name may be that of the lane, of one of
+// its models, or of a quota; nil if there is none.
 func (b *Account) LaneNamed(machine string) *Account {
 	name, _, _ := strings.Cut(machine, "/")
 	for _, lane := range b.Lanes {
@@ -260,29 +262,29 @@ func (b *Account) LaneNamed(machine string) *Account {
 	return nil
 }
 
-// Bill returns the cost of a model's tokens on a machine's lane at a time, and the source of the price; false: nobody
-// knows it. The lane's own word for the model is the one that has a price. Of a lane that the account does not know, the
-// table says it.
-func (b *Account) Bill(table *price.Table, machine, model string, u provider.Usage, at time.Time) (cost limiter.Money, source string, known bool) {
+// Bill returns the cost of a model's tokens on a machine's lane, and the source of the price; false if it is
+// unknown. It looks up the lane's own word for the model first. The table has the price for a lane that the
+// account does not know.
+func (b *Account) Bill(table *price.Table, machine, model string, usage provider.Usage, at time.Time) (cost limiter.Money, source string, known bool) {
 	if machine == "" {
-		return table.Cost(model, u, at)
+		return table.Cost(model, usage, at)
 	}
-	of := b.LaneNamed(machine)
-	if of == nil {
-		return table.Cost(model, u, at)
+	lane := b.LaneNamed(machine)
+	if lane == nil {
+		return table.Cost(model, usage, at)
 	}
-	word, served := of.Spec.Serves(model)
+	word, served := lane.Spec.Serves(model)
 	if !served {
 		word = model
 	}
-	if cost, source, known = of.Spec.Flags.Known.Cost(word, u, at); !known && word != model {
-		return of.Spec.Flags.Known.Cost(model, u, at) // a deployment has a name of its own
+	if cost, source, known = lane.Spec.Flags.Known.Cost(word, usage, at); !known && word != model {
+		return lane.Spec.Flags.Known.Cost(model, usage, at) // a deployment has a name of its own
 	}
 	return cost, source, known
 }
 
-// Called returns what a call on a machine's lane goes to: the vendor by its name in the catalog, its host, and its
-// own word for the line's model.
+// Called returns the destination of a call on a machine's lane: the vendor's name in the catalog, its host,
+// and its word for the model.
 func (b *Account) Called(machine, model string) (vendor, host, word string) {
 	if lane := b.laneFor(machine, model); lane != nil {
 		vendor, host, _ = lane.Called(machine, model)
@@ -294,7 +296,8 @@ func (b *Account) Called(machine, model string) (vendor, host, word string) {
 	return cmp.Or(v.Name, b.Name), b.host, model
 }
 
-// laneFor returns the account of a lane in results. Of the lanes of one quota it is the first that serves the model.
+// laneFor returns the account behind a lane's name in results. For a quota it is the first lane that serves
+// the model.
 func (b *Account) laneFor(machine, model string) *Account {
 	for _, lane := range b.Lanes {
 		if lane.Spec.Quota == machine {
@@ -306,7 +309,7 @@ func (b *Account) laneFor(machine, model string) *Account {
 	return b.LaneNamed(machine)
 }
 
-// lanesAdvice says what a user may do about a lane whose key was refused.
+// lanesAdvice returns what a user may do about a lane whose key was refused.
 func (b *Account) lanesAdvice() string {
 	var places []string
 	for _, lane := range b.Lanes {
@@ -317,10 +320,10 @@ func (b *Account) lanesAdvice() string {
 	return fmt.Sprintf("check the keys (%s), as with headrace lanes --try --config %s", strings.Join(places, ", "), settings.ShellQuote(b.flags.Config))
 }
 
-// meetByLanes meets the neighbours of each key.
+// meetByLanes meets the neighbours of each key, and returns a function that leaves them all.
 func (b *Account) meetByLanes(notice func(event.Code, string)) (leave func()) {
 	met := map[string]bool{}
-	var all []func()
+	var leaves []func()
 	for _, lane := range b.Lanes {
 		key := cmp.Or(lane.key(), lane.Identity())
 		if met[key] || lane.Books != nil {
@@ -328,32 +331,33 @@ func (b *Account) meetByLanes(notice func(event.Code, string)) (leave func()) {
 		}
 		met[key] = true
 		lane.flags.Output, lane.ServesAt = b.flags.Output, b.ServesAt
-		all = append(all, lane.MeetNeighbours(notice))
+		leaves = append(leaves, lane.MeetNeighbours(notice))
 	}
 	return func() {
-		for _, one := range all {
-			one()
+		for _, leaveOne := range leaves {
+			leaveOne()
 		}
 	}
 }
 
-// shares knows which lanes draw on the limits of one organisation. The workers tell it what
+// organisations knows which lanes draw on the limits of one organisation. The workers tell it what
 // answers say.
-type shares struct {
-	mu     sync.Mutex
-	lanes  []*Account
-	org    map[*Account]string // what its first answer said
-	said   map[[2]*Account]bool
-	notice func(event.Code, string) // nil: nobody listens yet
-	unsaid []string                 // until somebody listens
+type organisations struct {
+	mu         sync.Mutex
+	lanes      []*Account
+	org        map[*Account]string // what its first answer said
+	isReported map[[2]*Account]bool
+	notice     func(event.Code, string) // nil: nobody listens yet
+	pending    []string                 // until somebody listens
 }
 
-func (s *shares) of(lanes []*Account) {
-	s.lanes, s.org, s.said = lanes, map[*Account]string{}, map[[2]*Account]bool{}
+func (s *organisations) begin(lanes []*Account) {
+	s.lanes, s.org, s.isReported = lanes, map[*Account]string{}, map[[2]*Account]bool{}
 }
 
-// note takes the organisation that an answer names.
-func (s *shares) note(lane *Account, org string) {
+// noteOrganisation stores the organisation that an answer of a lane names. It gives a notice if another lane
+// has the same one, and so the same limits.
+func (s *organisations) noteOrganisation(lane *Account, org string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if org == "" || s.org[lane] != "" {
@@ -364,18 +368,18 @@ func (s *shares) note(lane *Account, org string) {
 	}
 	s.org[lane] = org
 	for _, other := range s.lanes {
-		if other == lane || s.org[other] != org || other.Name != lane.Name || s.said[[2]*Account{other, lane}] || !drawOnOne(other, lane) {
+		if other == lane || s.org[other] != org || other.Name != lane.Name || s.isReported[[2]*Account{other, lane}] || !shareLimits(other, lane) {
 			continue
 		}
-		s.said[[2]*Account{other, lane}] = true
-		s.say(sharedLimits(other, lane, printable.Line(org)))
+		s.isReported[[2]*Account{other, lane}] = true
+		s.notify(sharedLimits(other, lane, printable.Line(org)))
 	}
 }
 
-// say passes a notice on, or keeps it until somebody listens.
-func (s *shares) say(text string) {
+// notify passes a notice on, or keeps it until somebody listens.
+func (s *organisations) notify(text string) {
 	if s.notice == nil {
-		s.unsaid = append(s.unsaid, text)
+		s.pending = append(s.pending, text)
 		return
 	}
 	s.notice(event.SameLimits, text)
@@ -388,8 +392,8 @@ func (b *Account) Organisation() string {
 	return b.shares.org[b]
 }
 
-// SayShared names the lanes that draw on the limits of one organisation, as soon as their answers
-// show it. It names lanes that send one key at once.
+// SayShared gives notices about lanes that draw on the limits of one organisation, once their answers show
+// it. Lanes with one key get theirs at once.
 func (b *Account) SayShared(notice func(event.Code, string)) {
 	if b.Lanes == nil {
 		return
@@ -397,16 +401,16 @@ func (b *Account) SayShared(notice func(event.Code, string)) {
 	b.shares.mu.Lock()
 	defer b.shares.mu.Unlock()
 	b.shares.notice = notice
-	for _, text := range b.shares.unsaid {
-		b.shares.say(text)
+	for _, text := range b.shares.pending {
+		b.shares.notify(text)
 	}
 	for i, lane := range b.Lanes {
 		for _, other := range b.Lanes[:i] {
-			if key := lane.key(); key == "" || key != other.key() || other.Name != lane.Name || b.shares.said[[2]*Account{other, lane}] || !drawOnOne(other, lane) {
+			if key := lane.key(); key == "" || key != other.key() || other.Name != lane.Name || b.shares.isReported[[2]*Account{other, lane}] || !shareLimits(other, lane) {
 				continue
 			}
-			b.shares.said[[2]*Account{other, lane}] = true
-			b.shares.say(sharedLimits(other, lane, "one key"))
+			b.shares.isReported[[2]*Account{other, lane}] = true
+			b.shares.notify(sharedLimits(other, lane, "one key"))
 		}
 	}
 }
@@ -425,9 +429,9 @@ func quotaName(a, b *Account) string {
 	return a.Spec.Fate + "-quota"
 }
 
-// drawOnOne reports whether two lanes of one organisation may call one model, and neither a quota
-// nor an account joins them: the user then knows.
-func drawOnOne(a, b *Account) bool {
+// shareLimits reports whether two lanes of one organisation may call one model. It is false if a quota or an
+// account joins them, as the user then knows.
+func shareLimits(a, b *Account) bool {
 	if cmp.Or(a.Spec.Base, a.Spec.Name) == cmp.Or(b.Spec.Base, b.Spec.Name) { // two tiers of service
 		return false
 	}

@@ -15,26 +15,26 @@ import (
 	"github.com/headrace/headrace/provider/auth"
 )
 
-// addHeaders adds the user's headers to those of every call. Secrets become sources, so that
-// they are redacted like keys.
-func (b *Account) addHeaders(all http.Header) error {
+// addHeaders adds the user's headers to those of every call. Secrets become sources, so that they are
+// redacted like keys.
+func (b *Account) addHeaders(headers http.Header) error {
 	for i := range b.flags.Added {
-		h := &b.flags.Added[i]
-		if !h.IsSecret() {
-			all.Set(h.Name, h.Value)
+		added := &b.flags.Added[i]
+		if !added.IsSecret() {
+			headers.Set(added.Name, added.Value)
 			continue
 		}
 		if b.flags.IsInClear() {
-			return exit.Refuse("%v", b.flags.InClear("what is in "+h.From()))
+			return exit.Refuse("%v", b.flags.InClear("what is in "+added.From()))
 		}
-		source, err := b.secretHeader(h)
+		source, err := b.secretHeader(added)
 		if err != nil {
 			return err
 		}
-		b.added, b.addedFrom = append(b.added, source), append(b.addedFrom, h.From())
-		b.sayWhereHeaderGoes(h)
+		b.added, b.addedFrom = append(b.added, source), append(b.addedFrom, added.From())
+		b.noteWhereHeaderGoes(added)
 		if !slices.ContainsFunc(source.Secrets(), isRemoved) {
-			b.Note(event.Key, fmt.Sprintf("what is in %s is short, a plain word or a number: it is not removed from answers that repeat it", h.From()))
+			b.Note(event.Key, fmt.Sprintf("what is in %s is short, a plain word or a number: it is not removed from answers that repeat it", added.From()))
 		}
 	}
 	return nil
@@ -43,7 +43,7 @@ func (b *Account) addHeaders(all http.Header) error {
 // isRemoved reports whether redaction removes a secret from texts.
 func isRemoved(secret string) bool { return provider.RedactText(secret, secret) != secret }
 
-// secretHeader finds the secret of a header.
+// secretHeader returns a source for the secret of a header, from its file or variable.
 func (b *Account) secretHeader(h *settings.AddedHeader) (auth.Source, error) {
 	if h.File != "" {
 		file, err := auth.NewFile(h.File, h.Name, h.Prefix)
@@ -66,9 +66,8 @@ func (b *Account) secretHeader(h *settings.AddedHeader) (auth.Source, error) {
 	return key, nil
 }
 
-// sayWhereHeaderGoes names an unexpected destination of a secret, as sayWhereKeyGoes does
-// for a key.
-func (b *Account) sayWhereHeaderGoes(h *settings.AddedHeader) {
+// noteWhereHeaderGoes adds a notice if the secret of a header goes to an unexpected place.
+func (b *Account) noteWhereHeaderGoes(h *settings.AddedHeader) {
 	if b.flags.ConfigBaseURL {
 		b.Note(event.Key, fmt.Sprintf("what is in %s is sent to %s, the base-url in %s", h.From(), b.flags.BaseURL, b.flags.Config))
 	}
@@ -84,7 +83,7 @@ func userAgent() string { return "headrace/" + strings.Trim(Version(), "()") }
 // after its commit, or after the version that go install was asked for.
 var release string
 
-// Version returns the build's version; "(unknown)" if the build has none.
+// Version returns the version of this build; "(unknown)" if it has none.
 func Version() string {
 	if release != "" {
 		return release

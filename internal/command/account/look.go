@@ -20,8 +20,8 @@ type Way struct {
 	TLS     *tls.Config // nil: the usual authorities, and no certificate to show
 }
 
-// WayOf finds the way of the calls of these flags, and refuses addresses, proxies and certificates that cannot be
-// used. It needs no key and calls nobody.
+// WayOf returns the way of the calls of these flags. It refuses addresses, proxies and certificates that
+// cannot be used. It needs no key and makes no call.
 func WayOf(ctx context.Context, w *world.World, flags *settings.Flags) (Way, error) {
 	b := &Account{World: w, flags: flags, ctx: ctx}
 	if flags.Provider == settings.ProviderSim {
@@ -29,8 +29,8 @@ func WayOf(ctx context.Context, w *world.World, flags *settings.Flags) (Way, err
 	}
 	err := b.useNetwork()
 	if err == nil && flags.Through == "" {
-		if _, fault := wire.New(b.ClientConfig()); fault != nil {
-			err = b.addressFault(fault)
+		if _, addressErr := wire.New(b.ClientConfig()); addressErr != nil {
+			err = b.addressFault(addressErr)
 		}
 	}
 	return Way{cmp.Or(flags.Through, flags.BaseURL, flags.Vendor.Base), b.tls}, err
@@ -45,7 +45,7 @@ type KeyPlace struct {
 	Odd     string // what is strange about it, in words; "": nothing
 }
 
-// String names the place and says whether the key is there.
+// String names the place, and adds whether the key is there.
 func (p KeyPlace) String() string {
 	switch {
 	case p.Name == "":
@@ -60,7 +60,7 @@ func (p KeyPlace) String() string {
 	return p.Name + " (set)"
 }
 
-// Remedy says what to do about a key that is missing.
+// Remedy returns what to do about a missing key.
 func (p KeyPlace) Remedy(flags *settings.Flags) string {
 	const otherwise = ", name another variable with --api-key-env, or try without a key: --provider sim"
 	keys := flags.Vendor.Keys
@@ -77,50 +77,51 @@ func (p KeyPlace) Remedy(flags *settings.Flags) string {
 	return "put your key into " + p.Name + otherwise
 }
 
-// PlaceOfKey finds the place of the key of these flags. It calls nobody, and returns nothing of the key.
-func PlaceOfKey(w *world.World, flags *settings.Flags) (p KeyPlace) {
+// PlaceOfKey returns the place where the key of these flags is looked for. It makes no call, and returns no
+// part of the key.
+func PlaceOfKey(w *world.World, flags *settings.Flags) (place KeyPlace) {
 	b := &Account{World: w, flags: flags, ctx: context.Background()}
 	v := &flags.Vendor
 	switch {
 	case flags.Provider == settings.ProviderSim, flags.SendsNoKey():
-		return p
+		return place
 	case flags.KeyFile != "":
 		text, err := os.ReadFile(flags.KeyFile)
-		p.Name, p.IsFile, p.Missing = flags.KeyFile, true, isMissing(flags.KeyFile)
+		place.Name, place.IsFile, place.Missing = flags.KeyFile, true, isMissing(flags.KeyFile)
 		if err == nil {
-			p.measure(strings.TrimRight(string(text), "\r\n"))
+			place.inspect(strings.TrimRight(string(text), "\r\n"))
 		}
-		return p
+		return place
 	case v.Auth == catalog.None && !flags.KeyEnvGiven:
-		return p
+		return place
 	case flags.KeyEnvGiven, b.keyInEnvironment() != "":
-		p.Name = flags.KeyEnv
+		place.Name = flags.KeyEnv
 	case v.Auth == catalog.AWS:
-		p.Name = sigv4.AccessKeyIDVariable
+		place.Name = sigv4.AccessKeyIDVariable
 	case v.Auth == catalog.Google && b.mayGetKey():
-		p.Name = "Google's credentials"
-		return p
-	case b.isTheirs():
-		p.Name = flags.KeyEnv
+		place.Name = "Google's credentials"
+		return place
+	case b.callsVendor():
+		place.Name = flags.KeyEnv
 	default:
-		return p
+		return place
 	}
-	key, _ := w.Env(p.Name)
-	p.measure(key)
-	p.Missing = p.Length == 0
-	return p
+	key, _ := w.Env(place.Name)
+	place.inspect(key)
+	place.Missing = place.Length == 0
+	return place
 }
 
-// measure keeps the length of a key, and what is strange about it.
-func (p *KeyPlace) measure(key string) {
-	bare := strings.TrimSpace(key)
-	p.Length = len(bare)
+// inspect stores the length of a key, and what looks wrong about it.
+func (p *KeyPlace) inspect(key string) {
+	trimmed := strings.TrimSpace(key)
+	p.Length = len(trimmed)
 	switch {
-	case bare != key:
+	case trimmed != key:
 		p.Odd = "and blanks around it"
-	case strings.ContainsAny(bare, "\"'"):
+	case strings.ContainsAny(trimmed, "\"'"):
 		p.Odd = "and quotation marks among them"
-	case strings.ContainsAny(bare, " \t\r\n"):
+	case strings.ContainsAny(trimmed, " \t\r\n"):
 		p.Odd = "and blanks among them"
 	}
 }

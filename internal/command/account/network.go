@@ -21,8 +21,8 @@ import (
 	"github.com/headrace/headrace/provider/auth"
 )
 
-// useNetwork reads the certificates of the flags. It refuses a wrong file, and a wrong proxy
-// address, before any call.
+// useNetwork reads the certificates of the flags. It refuses a wrong file, or a wrong proxy address, before
+// any call.
 func (b *Account) useNetwork() error {
 	f := &b.flags.NetworkFlags
 	if err := b.checkProxy(); err != nil {
@@ -56,7 +56,7 @@ func (b *Account) useNetwork() error {
 // maxPEM bounds a file of certificates, in bytes. The authorities of a system take some 250 KiB.
 const maxPEM = 4 << 20
 
-// readPEM reads a file that a flag names.
+// readPEM reads the file of a flag, which must be regular and of a sensible size.
 func readPEM(flag, path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() {
@@ -84,7 +84,7 @@ func readPEM(flag, path string) ([]byte, error) {
 
 const isPEM = "name a file in PEM form, which begins with -----BEGIN"
 
-// AuthoritiesIn returns the system's authorities and those of a file.
+// AuthoritiesIn returns the system's authorities together with those in a file.
 func AuthoritiesIn(path string) (*x509.CertPool, error) {
 	rest, err := readPEM("ca-file", path)
 	if err != nil {
@@ -104,11 +104,11 @@ func AuthoritiesIn(path string) (*x509.CertPool, error) {
 			continue
 		}
 		found++
-		one, err := x509.ParseCertificate(block.Bytes)
+		certificate, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
 			return nil, exit.Refuse("--ca-file: %s: certificate %d is damaged: %v", path, found, err)
 		}
-		pool.AddCert(one)
+		pool.AddCert(certificate)
 	}
 	switch {
 	case bytes.Contains(rest, []byte("-----BEGIN ")):
@@ -119,8 +119,7 @@ func AuthoritiesIn(path string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// clientPair returns the client's certificate, with its key. No error contains a part of the
-// key.
+// clientPair reads the client's certificate and its key. No error contains a part of the key.
 func clientPair(f *settings.NetworkFlags) (pair tls.Certificate, err error) {
 	certificate, err := readPEM("client-cert", f.ClientCert)
 	if err != nil {
@@ -176,8 +175,8 @@ func isProxy(value string) bool {
 	return err == nil && u.Hostname() != "" && slices.Contains(proxySchemes, u.Scheme)
 }
 
-// sayUnusedNetwork names the flags that have no meaning where nothing is sent.
-func (b *Account) sayUnusedNetwork() {
+// noteUnusedNetwork names the flags that have no meaning where nothing is sent.
+func (b *Account) noteUnusedNetwork() {
 	if unused := b.flags.SetOf(settings.Net); len(unused) > 0 {
 		b.Note(event.Unused, fmt.Sprintf("%s: ignored with --provider sim", settings.Dashed(unused)))
 	}

@@ -18,23 +18,23 @@ import (
 	"github.com/headrace/headrace/provider/catalog"
 )
 
-// keyFile sends the key or the token in a file as the vendor expects it. The choice between
-// the two does not change later.
+// keyFile returns a source for the key or token in a file, in the header that the vendor expects for it. The
+// choice of the header does not change later.
 func keyFile(v *catalog.Vendor, path string) (*auth.File, error) {
 	header, prefix := v.Header("", "")
 	file, err := auth.NewFile(path, header, prefix)
 	if err != nil || len(file.Secrets()) == 0 {
 		return file, err
 	}
-	if bears, before := v.Header("", file.Secrets()[0]); bears != header {
-		return auth.NewFile(path, bears, before)
+	if neededHeader, neededPrefix := v.Header("", file.Secrets()[0]); neededHeader != header {
+		return auth.NewFile(path, neededHeader, neededPrefix)
 	}
 	return file, nil
 }
 
-// prove finds what proves the caller's identity to the provider: a key in a file or a
-// variable, a signature, tokens. A real provider needs one; other endpoints may not.
-func (b *Account) prove() (err error) {
+// findProof finds what proves the caller's identity: a key in a file or a variable, a signature, or tokens. A
+// real provider needs one; other servers may not.
+func (b *Account) findProof() (err error) {
 	v := &b.flags.Vendor
 	switch {
 	case b.flags.SendsNoKey():
@@ -46,7 +46,7 @@ func (b *Account) prove() (err error) {
 	case b.keyInEnvironment() != "":
 		err = b.useKey()
 	case b.flags.KeyEnvGiven:
-		return b.noKey()
+		return b.missingKey()
 	case v.Auth == catalog.AWS: // to any address: a signature is of use only to its host
 		return b.sign()
 	case v.Auth == catalog.Google && !b.mayGetKey():
@@ -54,19 +54,19 @@ func (b *Account) prove() (err error) {
 		return nil
 	case v.Auth == catalog.Google:
 		err = b.fetchTokens()
-	case b.isTheirs():
-		return b.noKey()
+	case b.callsVendor():
+		return b.missingKey()
 	default:
 		return nil
 	}
 	if err == nil {
-		b.sayWhereKeyGoes()
+		b.noteWhereKeyGoes()
 	}
 	return err
 }
 
-// useKeyFile takes the key from the file of --api-key-file. It notes a useless --api-key-env,
-// and a file that is open to others on this machine.
+// useKeyFile uses the key in the file of --api-key-file. It adds notices about a useless --api-key-env, and
+// about a file that others can read.
 func (b *Account) useKeyFile() error {
 	file, err := keyFile(&b.flags.Vendor, b.flags.KeyFile)
 	if err != nil {
@@ -82,6 +82,7 @@ func (b *Account) useKeyFile() error {
 	return nil
 }
 
+// useKey uses the key in the environment.
 func (b *Account) useKey() error {
 	text := b.keyInEnvironment()
 	header, prefix := b.flags.Vendor.Header(b.flags.KeyEnv, text)
@@ -93,9 +94,9 @@ func (b *Account) useKey() error {
 	return nil
 }
 
-// keyInEnvironment returns the key in its variable, if it may go to the called address; ""
-// otherwise. For a vendor without a variable of its own only a variable that the user named
-// counts: the usual one holds another vendor's key.
+// keyInEnvironment returns the key in its variable, if it may go to the called address; "" otherwise. If the
+// vendor has no variable of its own, only one that the user has named counts. The usual variable holds
+// another vendor's key.
 func (b *Account) keyInEnvironment() string {
 	if !b.flags.KeyEnvGiven && len(b.flags.Vendor.Keys) == 0 {
 		return ""
@@ -111,20 +112,21 @@ func (b *Account) keyInEnvironment() string {
 	return ""
 }
 
-// isTheirs reports whether the run calls the vendor's own servers. They need a key. Only
+// callsVendor reports whether the run calls the vendor's own servers. They need a key. Only
 // they, and this machine, get the vendor's usual key without the user naming it. To any
 // other server the key reveals an account, which that server could use.
-func (b *Account) isTheirs() bool {
+func (b *Account) callsVendor() bool {
 	return b.flags.BaseURL == "" || b.flags.Vendor.Answers(b.flags.BaseURL)
 }
 
 // mayGetKey reports whether the called address gets the caller's proof although the user has
 // not said so.
 func (b *Account) mayGetKey() bool {
-	return b.isTheirs() || settings.IsLoopback(settings.HostOf(b.flags.BaseURL))
+	return b.callsVendor() || settings.IsLoopback(settings.HostOf(b.flags.BaseURL))
 }
 
-func (b *Account) noKey() error {
+// missingKey returns the ending of a run whose key is not there, with advice about the variables.
+func (b *Account) missingKey() error {
 	keys := b.flags.Vendor.Keys
 	if !b.flags.KeyEnvGiven && len(keys) == 0 {
 		return exit.Refuse("--provider %s needs a token, and no variable is known for it: put it into a file and name that with --api-key-file, or name a variable with --api-key-env", b.flags.Provider)
@@ -135,8 +137,7 @@ func (b *Account) noKey() error {
 	return b.flags.Again(b.World, exit.Usage, "none of %s is set: put your key into one, name another variable with --api-key-env, or try without a key: --provider sim\nthen run:", strings.Join(keys, ", "))
 }
 
-// whoseKey names the vendor that the variable of the key belongs to: the first row that
-// names it.
+// whoseKey returns the title of the vendor that the key's variable belongs to: the first row that names it.
 func (b *Account) whoseKey() string {
 	for _, v := range catalog.Rows() {
 		if slices.Contains(v.Keys, b.flags.KeyEnv) {
@@ -146,8 +147,8 @@ func (b *Account) whoseKey() string {
 	return b.flags.Vendor.Title
 }
 
-// keyFileFault says why there is no key in a file. The user may have typed a key in place of
-// the file's name.
+// keyFileFault returns the error for a file without a usable key. The user may have typed a key in place of a
+// file name.
 func keyFileFault(flag, path string, err error) error {
 	switch {
 	case exit.WithoutKeys(path) != path:
@@ -160,25 +161,25 @@ func keyFileFault(flag, path string, err error) error {
 	return exit.Refuse("%s: %s", flag, strings.TrimPrefix(configFault(err), "key file "))
 }
 
-// KeyAdvice says what a user may do about a call that was refused for its key.
+// KeyAdvice returns what a user may do about a call that was refused for its key.
 func (b *Account) KeyAdvice() string {
 	if b.Lanes != nil {
 		return b.lanesAdvice()
 	}
-	set, _ := b.Env(b.flags.KeyEnv)
+	key, _ := b.Env(b.flags.KeyEnv)
 	added := strings.Join(b.addedFrom, " and ")
 	switch {
 	case b.proof != nil:
 		var check strings.Builder
-		for _, one := range []string{b.flags.MadeOf, added} { // a key is often for one place, and a gateway has its own
-			if one != "" {
-				check.WriteString(", check " + one)
+		for _, place := range []string{b.flags.MadeOf, added} { // a key is often for one place, and a gateway has its own
+			if place != "" {
+				check.WriteString(", check " + place)
 			}
 		}
 		return "put a valid key into " + b.Proven + check.String() + ", or ask for access to the model"
 	case b.flags.SendsNoKey() && added == "":
 		return "no key was sent, as --api-key-env is none: name the variable with the key there, or add --header NAME=env:VARIABLE"
-	case strings.TrimSpace(set) != "" && b.flags.Vendor.Auth != catalog.None && !b.flags.SendsNoKey():
+	case strings.TrimSpace(key) != "" && b.flags.Vendor.Auth != catalog.None && !b.flags.SendsNoKey():
 		text := "no key was sent: if the key in " + b.flags.KeyEnv + " is for that server, add --api-key-env " + b.flags.KeyEnv
 		if added != "" {
 			text += ", or check " + added
@@ -192,8 +193,8 @@ func (b *Account) KeyAdvice() string {
 	return "name the variable with that server's key: --api-key-env NAME"
 }
 
-// sayWhereKeyGoes names destinations of a key that the user may not have meant.
-func (b *Account) sayWhereKeyGoes() {
+// noteWhereKeyGoes adds a notice if the key goes to a place that the user may not expect.
+func (b *Account) noteWhereKeyGoes() {
 	if b.flags.ConfigBaseURL {
 		b.Note(event.Key, fmt.Sprintf("the key in %s is sent to %s, the base-url in %s", b.Proven, b.flags.BaseURL, b.flags.Config))
 	}
@@ -202,7 +203,7 @@ func (b *Account) sayWhereKeyGoes() {
 	}
 }
 
-// sign makes requests carry a signature for AWS.
+// sign makes requests carry a signature for AWS, with the credentials in the environment.
 func (b *Account) sign() error {
 	credentials, err := sigv4.Environment(func(name string) string { value, _ := b.Env(name); return value })
 	if err != nil {
@@ -220,18 +221,18 @@ func (b *Account) sign() error {
 	return nil
 }
 
-// fetchTokens makes requests carry tokens of Google.
+// fetchTokens makes requests carry tokens from Google's credentials.
 func (b *Account) fetchTokens() error {
 	found, err := google.Find(b.ctx, b.tls)
 	if err != nil {
 		return b.flags.Again(b.World, exit.Usage, "no Google credentials were found%s: run gcloud auth application-default login, name a file of credentials in GOOGLE_APPLICATION_CREDENTIALS, or keep a token in a file (--api-key-file)\nthen run:",
 			b.googleFault(err))
 	}
-	b.proof, b.Proven, b.counted = found.Tokens, "Google's credentials", found.QuotaProject
+	b.proof, b.Proven, b.quotaProject = found.Tokens, "Google's credentials", found.QuotaProject
 	return nil
 }
 
-// googleFault says what is wrong with the file of credentials; "" if none was named.
+// googleFault describes what is wrong with the named file of credentials; "" if none was named.
 func (b *Account) googleFault(err error) string {
 	path, _ := b.Env("GOOGLE_APPLICATION_CREDENTIALS")
 	switch {

@@ -53,80 +53,81 @@ func keyPrint(key string) string {
 // joinNeighbours adds a run to those with the key. The file gets its name only when it is
 // locked, so that it does not look like one left behind. It replaces none, and need not outlive
 // a loss of power, so nothing is synced. Nil: there is no such folder, or no lock.
-func joinNeighbours(folder, key string, one neighbour, chance uint64) *neighbours {
+func joinNeighbours(folder, key string, self neighbour, chance uint64) *neighbours {
 	if err := disk.OwnFolder(folder); err != nil {
 		return nil
 	}
-	n := &neighbours{folder: folder, prefix: keyPrint(key) + "-"}
-	n.name = fmt.Sprintf("%s%d-%08x", n.prefix, one.PID, chance&0xffffffff)
-	fresh := filepath.Join(folder, "new-"+n.name)
-	n.lock = flock.New(fresh, flock.SetFlag(os.O_CREATE|os.O_EXCL|os.O_RDWR|disk.NoFollow), flock.SetPermissions(0o600))
-	if ours, err := n.lock.TryLock(); err != nil || !ours {
+	joined := &neighbours{folder: folder, prefix: keyPrint(key) + "-"}
+	joined.name = fmt.Sprintf("%s%d-%08x", joined.prefix, self.PID, chance&0xffffffff)
+	unnamed := filepath.Join(folder, "new-"+joined.name)
+	joined.lock = flock.New(unnamed, flock.SetFlag(os.O_CREATE|os.O_EXCL|os.O_RDWR|disk.NoFollow), flock.SetPermissions(0o600))
+	if locked, err := joined.lock.TryLock(); err != nil || !locked {
 		return nil
 	}
-	text, err := json.Marshal(one)
+	text, err := json.Marshal(self)
 	if err == nil {
-		err = os.WriteFile(fresh, text, 0o600)
+		err = os.WriteFile(unnamed, text, 0o600)
 	}
 	if err == nil {
-		err = os.Rename(fresh, filepath.Join(folder, n.name))
+		err = os.Rename(unnamed, filepath.Join(folder, joined.name))
 	}
 	if err != nil {
-		_ = os.Remove(fresh)
-		_ = n.lock.Close()
+		_ = os.Remove(unnamed)
+		_ = joined.lock.Close()
 		return nil
 	}
-	return n
+	return joined
 }
 
-// serveWith returns the address of a headrace serve that has the key; "": there is none.
+// serveWith returns the address of a headrace serve on this machine that has the key; "" if there is none.
 func serveWith(folder, key string) (address string) {
 	if folder == "" || key == "" || disk.CheckFolder(folder) != nil {
 		return ""
 	}
-	for _, one := range (&neighbours{folder: folder, prefix: keyPrint(key) + "-"}).others() {
-		if one.Serve != "" {
-			return one.Serve
+	for _, other := range (&neighbours{folder: folder, prefix: keyPrint(key) + "-"}).others() {
+		if other.Serve != "" {
+			return other.Serve
 		}
 	}
 	return ""
 }
 
-// others returns the other runs with this key. It removes files that a killed run has left.
+// others returns the other runs with this key. It removes files of runs that were killed.
 func (n *neighbours) others() (all []neighbour) {
 	entries, err := os.ReadDir(n.folder)
 	if err != nil {
 		return nil
 	}
 	looked := 0
-	for _, e := range entries {
-		if e.Name() == n.name || !strings.HasPrefix(e.Name(), n.prefix) || !e.Type().IsRegular() {
+	for _, entry := range entries {
+		if entry.Name() == n.name || !strings.HasPrefix(entry.Name(), n.prefix) || !entry.Type().IsRegular() {
 			continue
 		}
 		if looked++; looked > mostNeighbours {
 			break
 		}
-		if one, runs := neighbourAt(filepath.Join(n.folder, e.Name())); runs {
-			all = append(all, one)
+		if other, runs := neighbourAt(filepath.Join(n.folder, entry.Name())); runs {
+			all = append(all, other)
 		}
 	}
 	return all
 }
 
-// neighbourAt reads the file of a run. It removes one of ours that no process holds.
-func neighbourAt(path string) (one neighbour, runs bool) {
+// neighbourAt reads the file of a run, and reports whether the run is alive. It removes the file if no
+// process holds it.
+func neighbourAt(path string) (found neighbour, runs bool) {
 	text, err := os.ReadFile(path)
-	if err != nil || json.Unmarshal(text, &one) != nil || one.Version == 0 {
-		return one, false
+	if err != nil || json.Unmarshal(text, &found) != nil || found.Version == 0 {
+		return found, false
 	}
 	lock := flock.New(path, flock.SetFlag(os.O_RDONLY|disk.NoFollow))
-	free, err := lock.TryRLock()
-	if err != nil || !free {
-		return one, err == nil
+	unlocked, err := lock.TryRLock()
+	if err != nil || !unlocked {
+		return found, err == nil
 	}
 	_ = os.Remove(path)
 	_ = lock.Close()
-	return one, false
+	return found, false
 }
 
 // leave withdraws this run from the neighbours.
@@ -135,9 +136,8 @@ func (n *neighbours) leave() {
 	_ = n.lock.Close()
 }
 
-// MeetNeighbours warns once if another process on this machine calls with the same key, now or
-// until leave is called. It also makes this run known to that process. It never keeps a run from
-// going on.
+// MeetNeighbours warns once if another process on this machine calls with the same key, until leave is
+// called. It also makes this run known to others. A failure never stops the run.
 func (b *Account) MeetNeighbours(notice func(event.Code, string)) (leave func()) {
 	if b.Lanes != nil {
 		return b.meetByLanes(notice)
@@ -146,18 +146,18 @@ func (b *Account) MeetNeighbours(notice func(event.Code, string)) (leave func())
 	if key == "" || b.Runtime == "" || b.flags.Through != "" {
 		return func() {}
 	}
-	n := joinNeighbours(b.Runtime, key, neighbour{Version: 1, PID: os.Getpid(), Output: b.fullOutput(), Serve: b.ServesAt}, b.Chance)
+	n := joinNeighbours(b.Runtime, key, neighbour{Version: 1, PID: os.Getpid(), Output: b.absoluteOutput(), Serve: b.ServesAt}, b.Chance)
 	if n == nil {
 		return func() {}
 	}
 	n.shares = b.flags.Share
-	if n.refused = b.refusedAt; n.say(notice) {
+	if n.refused = b.refusedAt; n.notify(notice) {
 		return n.leave
 	}
 	over, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
-		n.await(b.Clock, over, notice)
+		n.watch(b.Clock, over, notice)
 	}()
 	return func() {
 		close(over)
@@ -166,32 +166,32 @@ func (b *Account) MeetNeighbours(notice func(event.Code, string)) (leave func())
 	}
 }
 
-// await looks until there is another run, and once more at the end.
-func (n *neighbours) await(clock clockwork.Clock, over <-chan struct{}, notice func(event.Code, string)) {
+// watch checks for other runs until there is one, and once more at the end.
+func (n *neighbours) watch(clock clockwork.Clock, over <-chan struct{}, notice func(event.Code, string)) {
 	ticker := clock.NewTicker(neighboursEvery)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ticker.Chan():
 		case <-over:
-			n.say(notice)
+			n.notify(notice)
 			return
 		}
-		if n.say(notice) {
+		if n.notify(notice) {
 			return
 		}
 	}
 }
 
-// say gives the notice if there is another run.
-func (n *neighbours) say(notice func(event.Code, string)) (said bool) {
+// notify gives the notice if there is another run, and reports whether there was.
+func (n *neighbours) notify(notice func(event.Code, string)) (said bool) {
 	others := n.others()
 	if len(others) == 0 {
 		return false
 	}
-	for _, one := range others {
-		if one.Serve != "" && one.Serve != n.refused {
-			notice(event.SameKey, n.aboutServe(one))
+	for _, other := range others {
+		if other.Serve != "" && other.Serve != n.refused {
+			notice(event.SameKey, n.serveHint(other))
 			return true
 		}
 	}
@@ -203,17 +203,17 @@ func (n *neighbours) say(notice func(event.Code, string)) (said bool) {
 	return true
 }
 
-// aboutServe says how a run that calls the provider goes through a server with its key. One that looked for a server has
+// serveHint says how a run that calls the provider goes through a server with its key. One that looked for a server has
 // found none that let it in: it goes on as it began, as the server may end before it.
-func (n *neighbours) aboutServe(one neighbour) string {
+func (n *neighbours) serveHint(one neighbour) string {
 	if n.shares {
 		return fmt.Sprintf("headrace serve of process %d, at %s, has the same key, and this run calls the provider: to go through it, stop this run and start it again", one.PID, one.Serve)
 	}
 	return fmt.Sprintf("headrace serve of process %d has the same key: add --through %s, or --share, and one line paces both", one.PID, one.Serve)
 }
 
-// fullOutput returns the absolute path of the output.
-func (b *Account) fullOutput() string {
+// absoluteOutput returns the absolute path of the output, or the address of headrace serve.
+func (b *Account) absoluteOutput() string {
 	if b.ServesAt != "" {
 		return "headrace serve at " + b.ServesAt
 	}

@@ -132,7 +132,7 @@ func TestALaterServeIsNamed(t *testing.T) {
 	} {
 		run.shares, run.refused = test.shares, test.refused
 		said := ""
-		if !run.say(func(_ event.Code, text string) { said = text }) || said != test.want {
+		if !run.notify(func(_ event.Code, text string) { said = text }) || said != test.want {
 			t.Errorf("%+v: %s", test, said)
 		}
 	}

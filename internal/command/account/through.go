@@ -44,13 +44,13 @@ const helloWait = 5 * time.Second
 const throughWait = "24h"
 
 // goThrough makes the client of a run whose calls headrace serve paces. The server has the provider's key,
-// and the run the server's token.
+// and the run has the server's token.
 func (b *Account) goThrough() error {
-	base, at, transport, err := b.wayTo(b.flags.Through)
+	base, tokenName, transport, err := b.transportTo(b.flags.Through)
 	if err != nil {
 		return err
 	}
-	token, err := b.tokenFor(at)
+	token, err := b.tokenFor(tokenName)
 	if err != nil {
 		return err
 	}
@@ -62,20 +62,20 @@ func (b *Account) goThrough() error {
 		}
 		cfg.Auth = b.proof
 	}
-	if err := b.greet(base, transport, cfg.Auth); err != nil {
+	if err := b.checkServe(base, transport, cfg.Auth); err != nil {
 		return err
 	}
-	cfg.BaseURL, cfg.Path, cfg.StreamPath, cfg.InBody, cfg.TLS, cfg.Transport = base, "", "", "", nil, &toServe{transport, b.flags.Through}
+	cfg.BaseURL, cfg.Path, cfg.StreamPath, cfg.InBody, cfg.TLS, cfg.Transport = base, "", "", "", nil, &serveTransport{transport, b.flags.Through}
 	cfg.Header = http.Header{}
 	if own, has := b.flags.Dialect.(interface{ Header() http.Header }); has {
 		cfg.Header = own.Header()
 	}
 	cfg.Header.Set("User-Agent", userAgent())
 	cfg.Header.Set("X-Headrace-Priority", "batch")
-	cfg.Header.Set("X-Headrace-Client", clientOf(b.flags.OutputName()))
+	cfg.Header.Set("X-Headrace-Client", clientName(b.flags.OutputName()))
 	cfg.Header.Set("X-Headrace-Max-Wait", throughWait)
-	cfg.Heard = b.line.heard
-	if err := b.aim(cfg); err != nil {
+	cfg.Heard = b.line.noteAnswer
+	if err := b.makeFleet(cfg); err != nil {
 		return exit.Refuse("--through %s: %s", b.flags.Through, configFault(err))
 	}
 	b.Note(event.Other, fmt.Sprintf("calls go through headrace serve at %s, which paces them", b.flags.Through))
@@ -83,24 +83,24 @@ func (b *Account) goThrough() error {
 }
 
 // A line knows how long calls wait in headrace serve before they leave. Any goroutine may use it.
-type line struct {
+type waitInServe struct {
 	mu    sync.Mutex
 	mean  time.Duration // of the latest calls
 	calls time.Duration // their number, up to lately
 }
 
-// lately is the number of calls over which the mean wait goes.
-const lately = 16
+// meanOver is the number of calls over which the mean wait goes.
+const meanOver = 16
 
-// heard takes what an answer says of its wait. Answers of other servers say nothing.
-func (l *line) heard(h http.Header) {
+// noteAnswer adds the wait that an answer reports to the mean. Answers of other servers report none.
+func (l *waitInServe) noteAnswer(h http.Header) {
 	ms, err := strconv.ParseUint(h.Get("X-Headrace-Waited-Ms"), 10, 31)
 	if err != nil {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.calls = min(l.calls+1, lately)
+	l.calls = min(l.calls+1, meanOver)
 	l.mean += (time.Duration(ms)*time.Millisecond - l.mean) / l.calls
 }
 
@@ -111,15 +111,15 @@ func (b *Account) InLine() time.Duration {
 	return b.line.mean
 }
 
-// toServe makes calls of headrace serve. If nobody answers there, its error names the server: the provider is not
+// serveTransport makes calls of headrace serve. If nobody answers there, its error names the server: the provider is not
 // what fails then.
-type toServe struct {
+type serveTransport struct {
 	*http.Transport
 	address string
 }
 
 // RoundTrip makes one call.
-func (t *toServe) RoundTrip(req *http.Request) (*http.Response, error) {
+func (t *serveTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := t.Transport.RoundTrip(req)
 	if failed, is := errors.AsType[*net.OpError](err); is && failed.Op == "dial" {
 		err = fmt.Errorf("headrace serve at %s has ended, and its calls wait until it is back: %w", t.address, err)
@@ -127,10 +127,11 @@ func (t *toServe) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// wayTo returns how headrace serve at an address is reached, and at, by which its token is known.
-func (b *Account) wayTo(address string) (base, at string, transport *http.Transport, err error) {
+// transportTo returns the transport to headrace serve at an address, the base URL for it, and the name by
+// which its token is kept.
+func (b *Account) transportTo(address string) (base, tokenName string, transport *http.Transport, err error) {
 	base = strings.TrimRight(address, "/")
-	at = strings.TrimPrefix(strings.TrimPrefix(base, "http://"), "https://")
+	tokenName = strings.TrimPrefix(strings.TrimPrefix(base, "http://"), "https://")
 	transport = provider.NewHTTPTransport(b.flags.MostConcurrency())
 	transport.Proxy = nil // it is this user's own server
 	if b.tls != nil {
@@ -141,45 +142,46 @@ func (b *Account) wayTo(address string) (base, at string, transport *http.Transp
 		if err != nil {
 			return "", "", nil, exit.Refuse("--through %s: %v", base, err)
 		}
-		base, at = "http://localhost", full
+		base, tokenName = "http://localhost", full
 		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "unix", full)
 		}
 	}
-	return base, at, transport, nil
+	return base, tokenName, transport, nil
 }
 
-// share looks for a headrace serve with the key of this run, and has the calls go through it if it lets them in. Otherwise
-// the run calls the provider, and says why.
-func (b *Account) share() (through bool) {
-	at := serveWith(b.Runtime, cmp.Or(b.key(), b.Identity()))
-	if at == "" {
+// findServe looks for a headrace serve with this run's key, and sends the calls through it if it lets them
+// in. Otherwise a notice says why the run calls the provider.
+func (b *Account) findServe() (through bool) {
+	address := serveWith(b.Runtime, cmp.Or(b.key(), b.Identity()))
+	if address == "" {
 		b.Note(event.Other, "--share: no headrace serve on this machine has this key; calls go to the provider")
 		return false
 	}
-	base, place, transport, err := b.wayTo(at)
+	base, tokenName, transport, err := b.transportTo(address)
 	var proof auth.Source = auth.None{}
-	if token, _ := b.tokenAt(place); err == nil && token != "" {
+	if token, _ := b.tokenAt(tokenName); err == nil && token != "" {
 		proof, err = auth.Bearer(token)
 	}
 	if err == nil {
-		err = b.greet(base, transport, proof)
+		err = b.checkServe(base, transport, proof)
 	}
 	if err != nil {
-		b.refusedAt = at
-		b.Note(event.Other, fmt.Sprintf("--share: headrace serve at %s does not let this run in; calls go to the provider", at))
+		b.refusedAt = address
+		b.Note(event.Other, fmt.Sprintf("--share: headrace serve at %s does not let this run in; calls go to the provider", address))
 		return false
 	}
-	b.flags.GoThrough(at)
+	b.flags.GoThrough(address)
 	return true
 }
 
-// tokenAt returns the token that a server keeps for this user, and its file; "": there is none, and the server may need none.
-func (b *Account) tokenAt(at string) (token, path string) {
+// tokenAt returns the token that a server keeps for this user, and its file. It is "" if there is none, and
+// the server may then need none.
+func (b *Account) tokenAt(tokenName string) (token, path string) {
 	if b.Runtime == "" || disk.CheckFolder(b.Runtime) != nil {
 		return "", ""
 	}
-	path = TokenPath(b.Runtime, at)
+	path = TokenPath(b.Runtime, tokenName)
 	text, err := os.ReadFile(path) //nolint:gosec // the user's own
 	if err != nil {
 		return "", ""
@@ -187,13 +189,13 @@ func (b *Account) tokenAt(at string) (token, path string) {
 	return strings.TrimSpace(string(text)), path
 }
 
-// tokenFor finds the token of a server: in the file or the variable that the user names, or in the file
-// that the server keeps for this user. "": there is none.
-func (b *Account) tokenFor(at string) (token string, err error) {
+// tokenFor returns the token of a server; "" if there is none. It is in the file or variable that the user
+// names, or in the file that the server keeps.
+func (b *Account) tokenFor(tokenName string) (token string, err error) {
 	path := b.flags.KeyFile
 	switch {
 	case b.flags.Share:
-		token, b.Proven = b.tokenAt(at) // the user names where the provider's key is
+		token, b.Proven = b.tokenAt(tokenName) // the user names where the provider's key is
 		return token, nil
 	case b.flags.SendsNoKey():
 		return "", nil
@@ -202,7 +204,7 @@ func (b *Account) tokenFor(at string) (token string, err error) {
 		b.Proven = b.flags.KeyEnv
 		return strings.TrimSpace(value), nil
 	case path == "":
-		token, b.Proven = b.tokenAt(at)
+		token, b.Proven = b.tokenAt(tokenName)
 		return token, nil
 	}
 	text, err := os.ReadFile(path) //nolint:gosec // the user's own
@@ -213,8 +215,8 @@ func (b *Account) tokenFor(at string) (token string, err error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// greet asks whether headrace serve is there, and lets this run in.
-func (b *Account) greet(base string, transport *http.Transport, proof auth.Source) error {
+// checkServe asks whether headrace serve is at the address, and lets this run in.
+func (b *Account) checkServe(base string, transport *http.Transport, proof auth.Source) error {
 	defer transport.CloseIdleConnections()
 	ctx, cancel := context.WithTimeout(b.ctx, helloWait)
 	defer cancel()
@@ -245,8 +247,8 @@ func (b *Account) greet(base string, transport *http.Transport, proof auth.Sourc
 	return nil
 }
 
-// clientOf makes the name of a client of the name of an output.
-func clientOf(output string) string {
+// clientName makes the name of a client from that of an output, in characters that headers may have.
+func clientName(output string) string {
 	name := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r) {
 			return r

@@ -19,7 +19,7 @@ func TestServeThatHasEndedIsNamed(t *testing.T) {
 		must.Do(t, err)
 		must.Do(t, conn.Close())
 	}))
-	to := &toServe{&http.Transport{}, server.URL}
+	to := &serveTransport{&http.Transport{}, server.URL}
 	ask := func() error {
 		req := must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, http.NoBody))(t)
 		resp, err := to.RoundTrip(req)
@@ -45,7 +45,7 @@ func TestServeThatHasEndedIsNamed(t *testing.T) {
 // What calls wait in headrace serve is known by its answers, and those of another server say nothing.
 func TestWaitInLineIsKnown(t *testing.T) {
 	b := &Account{}
-	hear := func(waited string) { b.line.heard(http.Header{"X-Headrace-Waited-Ms": {waited}}) }
+	hear := func(waited string) { b.line.noteAnswer(http.Header{"X-Headrace-Waited-Ms": {waited}}) }
 	for _, odd := range []string{"", "-5", "1e3", "99999999999999999999"} {
 		hear(odd)
 	}
