@@ -27,14 +27,14 @@ const (
 
 // advice returns what a person may do about the time and the cost.
 func (p *Plan) advice() (all []Advice) {
-	all = p.faster(all)
+	all = p.addFaster(all)
 	usd, unpriced := p.Cost()
-	if flex := p.inFlex(); flex < usd && unpriced == 0 {
+	if flex := p.costInFlex(); flex < usd && unpriced == 0 {
 		all = append(all,
 			Advice{"cheaper", "--service-tier flex", words.Money(flex) + ", for models that have the tier; slower, and refused while there is no room"},
 			Advice{"cheaper", "--service-tier auto", words.Money(flex) + " to " + words.Money(usd) + ", the standard price for lines that flex has no room for"})
 	}
-	if m, lane := p.preferred(); m != nil {
+	if m, lane := p.poolToPrefer(); m != nil {
 		all = append(all, Advice{"cheaper", "", fmt.Sprintf("prefer %s in pool %s: %s, while it is well", lane.spec.Spec.Name, m.route.Pool.Name, words.Money(usd-m.usd+m.low))})
 	}
 	if _, _, unpriced := p.Span(); usd > 0 && unpriced == 0 && !p.cfg.Capped { // a cap needs every price
@@ -42,7 +42,7 @@ func (p *Plan) advice() (all []Advice) {
 		if p.cfg.Before > 0 {
 			text += "; " + words.Money(p.cfg.Before) + " of it are spent"
 		}
-		all = append(all, Advice{"safer", "--max-cost " + roomFor(usd, p.dearest(), p.cfg.Before), text})
+		all = append(all, Advice{"safer", "--max-cost " + suggestedCap(usd, p.dearestCall(), p.cfg.Before), text})
 	}
 	if p.cfg.Pilot == nil && p.items >= fewItems {
 		all = append(all, Advice{"surer", fmt.Sprintf("--pilot %d", pilotItems), "real answers show how long they are, and are kept"})
@@ -50,49 +50,49 @@ func (p *Plan) advice() (all []Advice) {
 	return all
 }
 
-// faster adds what would make the run faster: the limit that binds, or the lanes that only wait for
-// an illness of others.
-func (p *Plan) faster(all []Advice) []Advice {
-	if p.spreads > 0 {
+// addFaster adds what would make the run faster. It is more of the limit that binds, or the use of lanes that
+// only wait for others to fail.
+func (p *Plan) addFaster(all []Advice) []Advice {
+	if p.timeWhenSpread > 0 {
 		_, high, unpriced := p.Span()
-		text := fmt.Sprintf("spread the lines of each pool over all its lanes: %s", long(p.spreads))
+		text := fmt.Sprintf("spread the lines of each pool over all its lanes: %s", durationText(p.timeWhenSpread))
 		if unpriced == 0 {
 			text += ", for at most " + words.Money(high)
 		}
 		return append(all, Advice{"faster", "", text})
 	}
-	d, ok := p.binding()
-	for _, x := range p.whatIfs {
+	bound, isBound := p.binding()
+	for _, change := range p.whatIfs {
 		switch {
-		case !ok || x.on != d:
-		case d == limiter.None && p.cfg.Routes == nil:
-			all = append(all, Advice{"faster", fmt.Sprintf("-c %d", 2*p.cfg.Concurrency), long(x.double)})
-		case d == limiter.None:
-			all = append(all, Advice{"faster", "", fmt.Sprintf("%s with twice the calls in flight: concurrency of the lanes, and -c", long(x.double))})
+		case !isBound || change.dimension != bound:
+		case bound == limiter.None && p.cfg.Routes == nil:
+			all = append(all, Advice{"faster", fmt.Sprintf("-c %d", 2*p.cfg.Concurrency), durationText(change.double)})
+		case bound == limiter.None:
+			all = append(all, Advice{"faster", "", fmt.Sprintf("%s with twice the calls in flight: concurrency of the lanes, and -c", durationText(change.double))})
 		default:
-			all = append(all, Advice{"faster", "", fmt.Sprintf("%s with twice the %s, if the provider grants that", long(x.double), limitWord(d))})
+			all = append(all, Advice{"faster", "", fmt.Sprintf("%s with twice the %s, if the provider grants that", durationText(change.double), limitWord(bound))})
 		}
 	}
 	return all
 }
 
-// dearest returns the most that a run with a --max-cost reserves for one call.
-func (p *Plan) dearest() (usd float64) {
+// dearestCall returns the most that a run with a --max-cost reserves for one call.
+func (p *Plan) dearestCall() (usd float64) {
 	for _, m := range p.models {
 		usd = max(usd, m.dearest)
 	}
 	return usd
 }
 
-// roomFor returns a bound for a run that may cost so much, in USD of two digits: a fifth more, or as much as leaves room
+// suggestedCap returns a bound for a run that may cost so much, in USD of two digits: a fifth more, or as much as leaves room
 // for the dearest call at its end, and what was spent before.
-func roomFor(usd, dearest, before float64) string {
+func suggestedCap(usd, dearest, before float64) string {
 	usd = max(usd*1.2, usd+dearest) + before
 	unit := math.Pow(10, math.Floor(math.Log10(usd))-1)
 	return strconv.FormatFloat(limiter.USD(math.Ceil(usd/unit)*unit).USD(), 'f', -1, 64)
 }
 
-// printAdvice prints a line for each advice.
+// printAdvice prints each advice on a line of its own.
 func (p *Plan) printAdvice(out io.Writer) {
 	all := p.advice()
 	if len(all) == 0 {

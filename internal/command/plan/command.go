@@ -68,10 +68,10 @@ func Command(w *world.World) *cobra.Command {
 // calls are made, when, or at what cost.
 type planFlags struct {
 	settings.Flags
-	tier    string
-	latency time.Duration
-	answer  float64
-	json    bool
+	tier         string
+	latency      time.Duration
+	answerTokens float64
+	json         bool
 
 	ownTier Tier
 }
@@ -84,7 +84,7 @@ var notOfPlan = []string{
 	"metrics-addr", "metrics-file", "linger", "through", "share", "report",
 }
 
-// registerPlan registers them.
+// registerPlan registers the flags of plan: those of run that matter for it, and its own.
 func (f *planFlags) registerPlan(fs *pflag.FlagSet) {
 	f.Planned, f.ManyLanes = f.check, true
 	run := pflag.NewFlagSet("run", pflag.ContinueOnError)
@@ -95,18 +95,18 @@ func (f *planFlags) registerPlan(fs *pflag.FlagSet) {
 			fs.AddFlag(flag)
 		}
 	})
-	for name, means := range map[string]string{
+	for name, usage := range map[string]string{
 		"provider": "provider that run would call: openai, anthropic, … (see headrace help providers) or sim",
 		"base-url": "server that run would call; with --provider openai it decides the preset",
 		"rpm":      "requests a minute allowed for each model; 0: not known",
 		"tpm":      "tokens a minute allowed for each model; 0: not known",
 		"seed":     "seed for the latencies", "on-bad-line": "fail (there is no plan) or skip (bad lines are left out)",
 	} {
-		fs.Lookup(name).Usage = means
+		fs.Lookup(name).Usage = usage
 	}
 	fs.StringVar(&f.tier, "tier", "", "published limits of a tier, for the models that it lists: "+TierNames())
 	fs.DurationVar(&f.latency, "latency", 0, "median time of a call; 0: 0.5 s plus 20 ms for each token written")
-	fs.Float64Var(&f.answer, "output-tokens", limiter.ExpectedOutput, "tokens of an answer if its line has no max_tokens")
+	fs.Float64Var(&f.answerTokens, "output-tokens", limiter.ExpectedOutput, "tokens of an answer if its line has no max_tokens")
 	fs.BoolVar(&f.json, "json", false, "print JSON")
 	settings.NameValues(fs, map[string]string{"tier": "NAME", "latency": "D", "output-tokens": "N"})
 }
@@ -124,13 +124,13 @@ func (f *planFlags) check() (err error) {
 const mostAnswer = 1e9
 
 func (f *planFlags) checkAnswer() error {
-	if f.answer >= 0 && f.answer <= mostAnswer { // NaN fails too
+	if f.answerTokens >= 0 && f.answerTokens <= mostAnswer { // NaN fails too
 		return nil
 	}
-	return fmt.Errorf("--output-tokens: %v is not a number of tokens: it may be from 0 to %s", f.answer, words.Thousands(mostAnswer))
+	return fmt.Errorf("--output-tokens: %v is not a number of tokens: it may be from 0 to %s", f.answerTokens, words.Thousands(mostAnswer))
 }
 
-// planFiles reads the files, runs the forecast and prints its result.
+// planFiles reads the files, runs the forecast and prints the plan.
 func planFiles(w *world.World, flags *planFlags, inputs []string) error {
 	src, err := settings.OpenInputs(w.Stdin, inputs, flags.FormatOf)
 	if err != nil {
@@ -139,9 +139,9 @@ func planFiles(w *world.World, flags *planFlags, inputs []string) error {
 	if _, err := schema.Of(&flags.Flags); err != nil {
 		return err
 	}
-	p := New(flags.planOf(src.Name, w.Clock.Now()))
+	p := New(flags.planConfig(src.Name, w.Clock.Now()))
 	routes := p.cfg.Routes
-	reads := func(cfg *prompts.Config) {
+	configure := func(cfg *prompts.Config) {
 		if routes != nil {
 			routes.Reads(cfg)
 		}
@@ -149,7 +149,7 @@ func planFiles(w *world.World, flags *planFlags, inputs []string) error {
 			cfg.Takes = schema.Takes(cfg.Takes)
 		}
 	}
-	found, err := verdict.Scan(w, &flags.InputFlags, src, reads, p.Take)
+	found, err := verdict.Scan(w, &flags.InputFlags, src, configure, p.Take)
 	if err != nil {
 		return err
 	}
@@ -166,25 +166,25 @@ func planFiles(w *world.World, flags *planFlags, inputs []string) error {
 	return p.JSON(w.Stdout)
 }
 
-// planOf translates the flags into the settings of a plan.
-func (f *planFlags) planOf(input string, at time.Time) Config {
+// planConfig translates the flags into the settings of a plan.
+func (f *planFlags) planConfig(input string, at time.Time) Config {
 	c := ConfigOf(&f.Flags, input, at)
-	c.Tier, c.Latency, c.Output = f.ownTier, f.latency, f.answer
+	c.Tier, c.Latency, c.Output = f.ownTier, f.latency, f.answerTokens
 	return c
 }
 
-// ConfigOf translates the flags of run into the settings of a plan of that run, with the prices
-// of an instant.
+// ConfigOf translates the flags of run into the settings of a plan of that run, with the prices of an
+// instant.
 func ConfigOf(f *settings.Flags, input string, at time.Time) Config {
-	answers := f.Answering(f.Preset)
+	vendor := f.Answering(f.Preset)
 	lane := f.Lanes.Lane(f.Law)
 	if f.Law == settings.LawPlain {
 		lane.Law = limiter.Plain
 	}
 	lane.Target = f.LatencyTarget
-	row := func(model string) string { return model }
+	rowName := func(model string) string { return model }
 	if f.Provider == settings.ProviderSim { // it has one for all
-		row = func(string) string { return "all models" }
+		rowName = func(string) string { return "all models" }
 	}
 	var routes *route.Table
 	if f.Fleet != nil {
@@ -192,11 +192,11 @@ func ConfigOf(f *settings.Flags, input string, at time.Time) Config {
 	}
 	return Config{
 		Routes: routes,
-		Input:  input, Service: f.PriceTier(), OffersFlex: f.OffersFlex(), Capped: f.MaxCost > 0, Checked: f.Schema != "" && f.SchemaRetries > 0, Row: row, Limits: f.Limits(), Ramps: answers.Name == settings.ProviderOpenAI && f.Provider == settings.ProviderOpenAI,
+		Input:  input, Service: f.PriceTier(), OffersFlex: f.OffersFlex(), Capped: f.MaxCost > 0, Checked: f.Schema != "" && f.SchemaRetries > 0, Row: rowName, Limits: f.Limits(), Ramps: vendor.Name == settings.ProviderOpenAI && f.Provider == settings.ProviderOpenAI,
 		Quota: func(model string) string { // as in a run
 			return settings.LaneOf(f.Name(), model, f.Provider == settings.ProviderSim || f.Vendor.ByAccount)
 		},
-		Cost: func(q *prompts.Request) limiter.Cost { return settings.CostOf(answers.Charge, q) }, Counts: answers.Name,
+		Cost: func(q *prompts.Request) limiter.Cost { return settings.CostOf(vendor.Charge, q) }, Counts: vendor.Name,
 		Concurrency: f.Concurrency, Lane: lane, Timeout: f.Timeout, Deadline: f.Deadline, Output: limiter.ExpectedOutput, Prices: f.Known, At: at, Seed: f.Seed,
 	}
 }

@@ -27,8 +27,8 @@ import (
 //	  azure/mini-prod    1,000 items   $0.30   $0.30 for all
 //	  claude, tier 2         0 items   $0.00   $4.00 for all
 
-// onLane is a lane's part in a route.
-type onLane struct {
+// laneOnRoute is a lane's part in a route.
+type laneOnRoute struct {
 	lane     int // index in the plan's
 	tier     int // in the pool, from 0
 	spec     *route.OnRoute
@@ -37,102 +37,103 @@ type onLane struct {
 	items    float64 // that it does, by the forecast
 }
 
-// takeRouted counts a request that one of several lanes takes.
+// takeRouted counts a request in a run over several lanes.
 func (p *Plan) takeRouted(req *prompts.Request) {
 	r := p.cfg.Routes.Of(req)
 	if r == nil {
 		return // no lane takes it: the end of the check says so
 	}
-	m, at := p.routeOf(r)
-	input, output, most := p.tokensOf(*req)
+	m, pool := p.rowOfRoute(r)
+	input, output, maxOutput := p.tokensOf(*req)
 	p.items++
 	m.items, m.input, m.output = m.items+1, m.input+input, m.output+output
-	if most == 0 && !provider.OnlyReads(req.Endpoint) {
-		m.open++
+	if maxOutput == 0 && !provider.OnlyReads(req.Endpoint) {
+		m.unbounded++
 	}
 	for i := range m.lanes {
-		m.lanes[i].price(&p.cfg, m, req.Model, input, output, most, estimate.Prompt(req.Body))
+		m.lanes[i].addItem(&p.cfg, m, req.Model, input, output, maxOutput, estimate.Prompt(req.Body))
 	}
 	latency := p.latencyOf(req.Model, output)
-	if t := p.lanes[m.lanes[0].lane].AttemptTimeout; t > 0 && latency > t {
+	if timeout := p.lanes[m.lanes[0].lane].AttemptTimeout; timeout > 0 && latency > timeout {
 		p.tooLong++
 	}
 	p.latency += latency.Seconds()
-	p.sample.Add(forecast.Call{Pool: at, Cost: settings.EstimateOf(req), Latency: latency})
+	p.sample.Add(forecast.Call{Pool: pool, Cost: settings.EstimateOf(req), Latency: latency})
 }
 
-// price adds what an item costs on the lane.
-func (l *onLane) price(c *Config, m *modelPlan, model string, input, output, most, prompt float64) {
+// addItem adds what an item of the row costs on this lane, or marks the lane as unpriced.
+func (l *laneOnRoute) addItem(cfg *Config, row *modelPlan, model string, input, output, maxOutput, prompt float64) {
 	flags := l.spec.Spec.Flags
-	p, source, ok := l.spec.Price(model)
-	if ok {
-		m.reserves(&p, prompt, most, c.At)
-		ok = l.sums.add(&p, flags.PriceTier(), flags.OffersFlex(), input, output, most, c.At)
+	lanePrice, source, known := l.spec.Price(model)
+	if known {
+		row.noteReserve(&lanePrice, prompt, maxOutput, cfg.At)
+		known = l.sums.add(&lanePrice, flags.PriceTier(), flags.OffersFlex(), input, output, maxOutput, cfg.At)
 	}
-	if !ok {
+	if !known {
 		l.unpriced = true
 		return
 	}
-	m.dated = m.dated || source == price.FromTable()
+	row.dated = row.dated || source == price.FromTable()
 }
 
-// routeOf returns the row of a route, and its index.
-func (p *Plan) routeOf(r *route.Route) (m *modelPlan, at int) {
-	if at, ok := p.byModel[r.Name]; ok {
-		return p.models[at], at
+// rowOfRoute returns the row of a route, and its index. The first call for a route adds the row.
+func (p *Plan) rowOfRoute(r *route.Route) (m *modelPlan, index int) {
+	if index, ok := p.byModel[r.Name]; ok {
+		return p.models[index], index
 	}
 	m = &modelPlan{name: r.Name, route: r}
 	for i := range r.Lanes {
-		of := &r.Lanes[i]
-		lane := p.laneOf(of)
-		if !slices.ContainsFunc(m.lanes, func(l onLane) bool { return l.lane == lane }) { // lanes of one quota are one
-			m.lanes = append(m.lanes, onLane{lane: lane, tier: of.Tier, spec: of})
+		onRoute := &r.Lanes[i]
+		lane := p.laneIndex(onRoute)
+		if !slices.ContainsFunc(m.lanes, func(l laneOnRoute) bool { return l.lane == lane }) { // lanes of one quota are one
+			m.lanes = append(m.lanes, laneOnRoute{lane: lane, tier: onRoute.Tier, spec: onRoute})
 		}
 	}
-	at = len(p.models)
-	p.byModel[r.Name], p.models = at, append(p.models, m)
-	p.pools = append(p.pools, p.poolOf(m))
-	return m, at
+	index = len(p.models)
+	p.byModel[r.Name], p.models = index, append(p.models, m)
+	p.pools = append(p.pools, p.forecastPool(m))
+	return m, index
 }
 
-// laneOf returns the index of a lane of the run.
-func (p *Plan) laneOf(of *route.OnRoute) int {
-	if at, ok := p.byQuota[of.Machine]; ok {
-		return at
+// laneIndex returns the index of a lane. The first call for a lane adds it with its limits.
+func (p *Plan) laneIndex(onRoute *route.OnRoute) int {
+	if index, ok := p.byQuota[onRoute.Machine]; ok {
+		return index
 	}
-	at := len(p.lanes)
-	c, err := of.Spec.Config()
+	index := len(p.lanes)
+	cfg, err := onRoute.Spec.Config()
 	if err != nil {
-		c = machine.LaneConfig{} // the check of the file has let it pass
+		cfg = machine.LaneConfig{} // the check of the file has let it pass
 	}
 	limits := limiter.Limits{}
-	if strings.HasPrefix(p.cfg.Tier.Name, of.Spec.Flags.Name()+"-") {
-		limits = p.cfg.Tier.of(of.Word)
+	if strings.HasPrefix(p.cfg.Tier.Name, onRoute.Spec.Flags.Name()+"-") {
+		limits = p.cfg.Tier.limitsOf(onRoute.Word)
 	}
-	shown := p.cfg.OnLane[of.Machine]
+	shown := p.cfg.OnLane[onRoute.Machine]
 	if !shown.Limits.Zero() {
 		limits = shown.Limits
 	}
-	p.byQuota[of.Machine] = at
-	p.lanes, p.laneNames = append(p.lanes, c), append(p.laneNames, of.Machine)
-	p.quotas, p.lasts = append(p.quotas, over(limits, c.Limits)), append(p.lasts, shown.Latency)
-	return at
+	p.byQuota[onRoute.Machine] = index
+	p.lanes, p.laneNames = append(p.lanes, cfg), append(p.laneNames, onRoute.Machine)
+	p.quotas, p.laneLatencies = append(p.quotas, withGiven(limits, cfg.Limits)), append(p.laneLatencies, shown.Latency)
+	return index
 }
 
-// poolOf returns the pool of a row, for the forecast.
-func (p *Plan) poolOf(m *modelPlan) forecast.Pool {
+// forecastPool returns the pool of a row in the form of the forecast. Tiers without a lane for these lines
+// are left out.
+func (p *Plan) forecastPool(m *modelPlan) forecast.Pool {
 	pool := forecast.Pool{After: m.route.Pool.After, Spill: m.route.Pool.Spill}
-	tier, latest, weighs := -1, -1, false
+	tier, tierInFile, hasWeights := -1, -1, false
 	for i := range m.lanes {
 		l := &m.lanes[i]
-		if l.tier != latest { // a tier without a lane for these lines is none
-			tier, latest = tier+1, l.tier
+		if l.tier != tierInFile { // a tier without a lane for these lines is none
+			tier, tierInFile = tier+1, l.tier
 		}
 		pool.Lanes, pool.Tiers = append(pool.Lanes, l.lane), append(pool.Tiers, tier)
 		pool.Weights = append(pool.Weights, max(1, l.spec.Spec.Weight))
-		weighs = weighs || l.spec.Spec.Weight > 0
+		hasWeights = hasWeights || l.spec.Spec.Weight > 0
 	}
-	if !weighs {
+	if !hasWeights {
 		pool.Weights = nil
 	}
 	if tier == 0 {
@@ -141,25 +142,25 @@ func (p *Plan) poolOf(m *modelPlan) forecast.Pool {
 	return pool
 }
 
-// share divides the items of each route among its lanes, as the forecast has them.
-func (p *Plan) share() {
+// shareItems divides the items of each route among its lanes, as the forecast has divided them.
+func (p *Plan) shareItems() {
 	for at, m := range p.models {
 		m.usd, m.unpriced = 0, 0
-		m.low, m.high, m.most = m.ends()
+		m.low, m.high, m.most = m.costRange()
 		for i := range m.lanes {
 			l := &m.lanes[i]
 			if l.items = p.forecast.Lanes[l.lane].CallsOf(at); l.unpriced {
 				m.unpriced = m.items
 			}
-			usd, _ := l.cost(m.items)
+			usd, _ := l.costOfItems(m.items)
 			m.usd += usd
 		}
 	}
 }
 
-// ends returns what the items of a route cost on its cheapest and on its dearest lane, and at most, as
-// far as prices are known.
-func (m *modelPlan) ends() (low, high, most float64) {
+// costRange returns what the items of a route cost on its cheapest and on its dearest lane, and what they
+// cost at most. Lanes without a known price are left out.
+func (m *modelPlan) costRange() (low, high, most float64) {
 	first := true
 	for i := range m.lanes {
 		l := &m.lanes[i]
@@ -174,9 +175,9 @@ func (m *modelPlan) ends() (low, high, most float64) {
 	return low, high, most
 }
 
-// tookOf returns the time until the lanes of a row have ended their last items. Lanes that the row shares with
-// others end the items of all.
-func (p *Plan) tookOf(m *modelPlan) (took time.Duration) {
+// timeOfRow returns the time until the lanes of a row have ended their last items. It includes the items of
+// other rows on the same lanes.
+func (p *Plan) timeOfRow(m *modelPlan) (took time.Duration) {
 	if m.route == nil {
 		return p.forecast.Lanes[m.quota].Took
 	}
@@ -198,7 +199,7 @@ func (p *Plan) printRoutes(out io.Writer) {
 		if all = all.plus(*m); i >= mostModels {
 			continue
 		}
-		rows = append(rows, []string{shortName(m.name), number(float64(m.items)), number(m.input), number(m.output), money(m.cost()), m.span(), m.atMost(), long(p.tookOf(m))})
+		rows = append(rows, []string{shortName(m.name), number(float64(m.items)), number(m.input), number(m.output), money(m.knownCost()), m.costRangeText(), m.atMostText(), durationText(p.timeOfRow(m))})
 		for k := range m.lanes {
 			l := &m.lanes[k]
 			name, took := "  "+shortName(p.laneNames[l.lane]), "–"
@@ -206,16 +207,16 @@ func (p *Plan) printRoutes(out io.Writer) {
 				name += fmt.Sprintf(", tier %d", l.tier+1)
 			}
 			if l.items > 0 {
-				took = long(p.forecast.Lanes[l.lane].Took)
+				took = durationText(p.forecast.Lanes[l.lane].Took)
 			}
-			rows = append(rows, []string{name, number(l.items), "", "", money(l.cost(m.items)), money(l.usd, !l.unpriced), "", took})
+			rows = append(rows, []string{name, number(l.items), "", "", money(l.costOfItems(m.items)), money(l.usd, !l.unpriced), "", took})
 		}
 	}
 	if n := len(routes) - mostModels; n > 0 {
 		rows = append(rows, []string{fmt.Sprintf("(%s)", words.Count(n, "other"))})
 	}
 	if len(routes) > 1 {
-		rows = append(rows, []string{"in all", number(float64(all.items)), number(all.input), number(all.output), p.totalCost(), all.span(), all.atMost(), long(p.forecast.Took)})
+		rows = append(rows, []string{"in all", number(float64(all.items)), number(all.input), number(all.output), p.totalCost(), all.costRangeText(), all.atMostText(), durationText(p.forecast.Took)})
 	}
 	for i := range rows {
 		rows[i] = append(rows[i], make([]string, len(rows[0])-len(rows[i]))...)
@@ -223,13 +224,13 @@ func (p *Plan) printRoutes(out io.Writer) {
 	printTable(out, rows)
 }
 
-// cost returns what the lane's part of a route's items costs.
-func (l *onLane) cost(items int) (usd float64, known bool) {
+// costOfItems returns what the lane's part of a route's items costs.
+func (l *laneOnRoute) costOfItems(items int) (usd float64, known bool) {
 	return l.usd * l.items / float64(max(1, items)), !l.unpriced || l.items == 0
 }
 
-// span says what the items cost on the cheapest lane, and on the dearest.
-func (m *modelPlan) span() string {
+// costRangeText returns the cost of the items on the cheapest lane and on the dearest, in words.
+func (m *modelPlan) costRangeText() string {
 	switch low, high := words.Money(m.low), words.Money(m.high); {
 	case m.unpriced > 0:
 		return "unknown"
@@ -240,25 +241,25 @@ func (m *modelPlan) span() string {
 	}
 }
 
-// Span returns the cost of the items if each goes to the cheapest of its lanes, and if each goes to the
-// dearest, as far as prices are known. Unpriced counts the items for which some lane has none.
+// Span returns the cost if each item goes to its cheapest lane, and if each goes to its dearest, as far as
+// prices are known. Unpriced counts the items for which some lane has no price.
 func (p *Plan) Span() (low, high float64, unpriced int) {
 	for _, m := range p.models {
 		if m.route == nil {
 			low, high, unpriced = low+m.usd, high+m.usd, unpriced+m.unpriced
 			continue
 		}
-		cheapest, dearest, _ := m.ends()
+		cheapest, dearest, _ := m.costRange()
 		low, high = low+cheapest, high+dearest
-		if slices.ContainsFunc(m.lanes, func(l onLane) bool { return l.unpriced }) {
+		if slices.ContainsFunc(m.lanes, func(l laneOnRoute) bool { return l.unpriced }) {
 			unpriced += m.items
 		}
 	}
 	return low, high, unpriced
 }
 
-// inFlex returns what the items would cost if all that can be were asked in the flex tier.
-func (p *Plan) inFlex() (usd float64) {
+// costInFlex returns the cost if all items that can use the flex tier did so.
+func (p *Plan) costInFlex() (usd float64) {
 	for _, m := range p.models {
 		usd += m.flex
 		for i := range m.lanes {
@@ -269,39 +270,39 @@ func (p *Plan) inFlex() (usd float64) {
 	return usd
 }
 
-// preferred returns the pool in which most money could be saved if its cheapest lane went first; nil:
-// that changes nothing.
-func (p *Plan) preferred() (best *modelPlan, cheap *onLane) {
+// poolToPrefer returns the pool that would save the most money if its cheapest lane went first, and that
+// lane. It returns nil if that saves too little.
+func (p *Plan) poolToPrefer() (best *modelPlan, cheapest *laneOnRoute) {
 	for _, m := range p.models {
-		if m.route == nil || m.unpriced > 0 || m.usd-m.low <= gain*m.usd || best != nil && m.usd-m.low <= best.usd-best.low {
+		if m.route == nil || m.unpriced > 0 || m.usd-m.low <= leastGain*m.usd || best != nil && m.usd-m.low <= best.usd-best.low {
 			continue
 		}
 		best = m
 		for i := range m.lanes {
 			if l := &m.lanes[i]; l.usd == m.low {
-				cheap = l
+				cheapest = l
 			}
 		}
 	}
-	return best, cheap
+	return best, cheapest
 }
 
-// spread returns the time of the run if all lanes of each pool took turns; 0: it is no shorter.
-func (p *Plan) spread() time.Duration {
-	c := p.config(limiter.None, 1)
-	tiers := false
-	for i := range c.Pools {
-		tiers = tiers || c.Pools[i].Tiers != nil
+// timeIfSpread returns the time of the run if all lanes of each pool took turns; 0 if it is no shorter.
+func (p *Plan) timeIfSpread() time.Duration {
+	cfg := p.forecastConfig(limiter.None, 1)
+	hasTiers := false
+	for i := range cfg.Pools {
+		hasTiers = hasTiers || cfg.Pools[i].Tiers != nil
 	}
-	if !tiers {
+	if !hasTiers {
 		return 0
 	}
-	c.Pools = slices.Clone(c.Pools)
-	for i := range c.Pools {
-		c.Pools[i].Tiers, c.Pools[i].After, c.Pools[i].Spill = nil, 0, 0
+	cfg.Pools = slices.Clone(cfg.Pools)
+	for i := range cfg.Pools {
+		cfg.Pools[i].Tiers, cfg.Pools[i].After, cfg.Pools[i].Spill = nil, 0, 0
 	}
-	took := forecast.Run(c, &p.sample).Took
-	if float64(took) > (1-gain)*float64(p.forecast.Took) {
+	took := forecast.Run(cfg, &p.sample).Took
+	if float64(took) > (1-leastGain)*float64(p.forecast.Took) {
 		return 0
 	}
 	return took

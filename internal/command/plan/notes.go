@@ -25,20 +25,20 @@ func (p *Plan) printNotes(out io.Writer) {
 // notes lists what the figures rest on, and why a run may differ from them.
 func (p *Plan) notes() []string {
 	notes := []string{
-		"tokens in are estimated from the text: give or take 15 % (" + p.charged() + ")",
+		"tokens in are estimated from the text: give or take 15 % (" + p.chargeRule() + ")",
 		p.outputNote(),
 		p.latencyNote(),
 	}
 	if n := p.tooLong; n > 0 {
-		notes = append(notes, fmt.Sprintf("%s taken to last longer than a call may, %s: run would break them off (--timeout)", isAre(n, "call"), long(p.cfg.Timeout)))
+		notes = append(notes, fmt.Sprintf("%s taken to last longer than a call may, %s: run would break them off (--timeout)", isAre(n, "call"), durationText(p.cfg.Timeout)))
 	}
 	if d := p.cfg.Deadline; d > 0 && d < p.forecast.Took {
-		notes = append(notes, "run would stop after "+long(d)+", with items left (--deadline)")
+		notes = append(notes, "run would stop after "+durationText(d)+", with items left (--deadline)")
 	}
 	if n := p.tooLarge(); n > 0 {
 		notes = append(notes, fmt.Sprintf("%s larger than a minute's limit on tokens: the provider would refuse them", p.atLeast(isAre(n, "item"))))
 	}
-	if free := p.unlimited(); free != "" {
+	if free := p.unlimitedNames(); free != "" {
 		ways := "--rpm, --tpm, --tier"
 		if p.cfg.Routes != nil {
 			ways = "rpm and tpm of a lane, --tier"
@@ -61,8 +61,8 @@ func (p *Plan) notes() []string {
 	return notes
 }
 
-// charged says by which rule calls draw on limits.
-func (p *Plan) charged() string {
+// chargeRule says by which rule calls draw on limits.
+func (p *Plan) chargeRule() string {
 	if p.cfg.Routes != nil {
 		return "charged as by the provider of each lane"
 	}
@@ -77,6 +77,7 @@ func (p *Plan) atLeast(text string) string {
 	return text
 }
 
+// outputNote describes how long answers are assumed to be.
 func (p *Plan) outputNote() string {
 	text := "an answer is taken to be as long as its line allows"
 	if p.cfg.Pilot != nil {
@@ -88,12 +89,12 @@ func (p *Plan) outputNote() string {
 			words.Thousands(tokens/float64(max(1, answers))), words.Count(answers, "answer"))
 	}
 	if p.assumed > 0 {
-		text += fmt.Sprintf("; %s nothing: %s tokens (--output-tokens)", saysSay(p.assumed), words.Thousands(p.cfg.Output))
+		text += fmt.Sprintf("; %s nothing: %s tokens (--output-tokens)", verbForLines(p.assumed), words.Thousands(p.cfg.Output))
 	}
 	return text
 }
 
-func saysSay(n int) string {
+func verbForLines(n int) string {
 	if n == 1 {
 		return "1 line says"
 	}
@@ -107,8 +108,9 @@ func isAre(n int, noun string) string {
 	return words.Thousands(float64(n)) + " " + noun + "s are"
 }
 
+// latencyNote describes how long calls are assumed to last.
 func (p *Plan) latencyNote() string {
-	mean := long(time.Duration(min(p.latency/float64(p.items), longestCall.Seconds()) * 1e9))
+	mean := durationText(time.Duration(min(p.latency/float64(p.items), longestCall.Seconds()) * 1e9))
 	if p.cfg.Pilot != nil {
 		return "a call is taken to last " + mean + ", as those of the pilot did in the median"
 	}
@@ -118,8 +120,8 @@ func (p *Plan) latencyNote() string {
 	return "a call is taken to last 0.5 s and 20 ms for each token out, here " + mean + " on average (--latency)"
 }
 
-// unlimited names the models that have no known limit.
-func (p *Plan) unlimited() string {
+// unlimitedNames returns the names of models and lanes that have no known limit, a few of them.
+func (p *Plan) unlimitedNames() string {
 	var names []string
 	for _, m := range p.models {
 		if m.route == nil && m.limits.Zero() {
@@ -143,7 +145,7 @@ func (p *Plan) unlimited() string {
 // all limits.
 const rampFrom = 1e6
 
-// rampsUp reports whether a model gets more than that in some minute.
+// rampsUp reports whether a model gets more input tokens than rampFrom in some minute.
 func (p *Plan) rampsUp() bool {
 	for _, m := range p.models {
 		if p.cfg.Ramps && m.route == nil && m.input/max(1, p.forecast.Lanes[m.quota].Took.Minutes()) > rampFrom {
@@ -153,8 +155,8 @@ func (p *Plan) rampsUp() bool {
 	return false
 }
 
-// priceNote says where the prices come from, and how to set those that are unknown. A single
-// list price makes it name the list.
+// priceNote describes where the prices come from, and how to set unknown ones. It names the built-in list as
+// soon as one price comes from it.
 func (p *Plan) priceNote() string {
 	dated, unknown := false, false
 	for _, m := range p.models {
@@ -198,8 +200,8 @@ type Tier struct {
 	Limits map[string]limiter.Limits `json:"limits"` // by model, for models with a published one
 }
 
-// of returns the limits of a model; a dated build has those of its model.
-func (t Tier) of(model string) limiter.Limits {
+// limitsOf returns the limits of a model; a dated build has those of its model.
+func (t Tier) limitsOf(model string) limiter.Limits {
 	if l, ok := t.Limits[model]; ok {
 		return l
 	}
@@ -218,8 +220,7 @@ func TierNames() string {
 // numbered matches the tiers that OpenAI had until 2026-10-06.
 var numbered = regexp.MustCompile(`^openai-[1-5]$`)
 
-// TierOf finds a tier by its name, in upper or lower case; "" is no tier. The error lists
-// the known ones.
+// TierOf finds a tier by its name, in upper or lower case; "" is no tier. The error lists the known ones.
 func TierOf(name string) (Tier, error) {
 	lower := strings.ToLower(name)
 	for _, t := range builtIn() {

@@ -61,25 +61,25 @@ type Pilot struct {
 
 // limitsOf returns the limits of one model: the user's beat those of a pilot, which beat the tier.
 func (c *Config) limitsOf(model string) limiter.Limits {
-	l := c.Tier.of(model)
+	l := c.Tier.limitsOf(model)
 	if shown := c.Pilot[model].Limits; !shown.Zero() {
 		l = shown
 	}
-	return over(l, c.Limits)
+	return withGiven(l, c.Limits)
 }
 
-// over returns limits of which those that the user has given win.
-func over(l, given limiter.Limits) limiter.Limits {
-	for _, p := range []struct {
+// withGiven returns the limits with those replaced that the user has given.
+func withGiven(limits, given limiter.Limits) limiter.Limits {
+	for _, limit := range []struct {
 		to    *float64
 		given float64
-	}{{&l.RPM, given.RPM}, {&l.TPM, given.TPM}, {&l.InputTPM, given.InputTPM}, {&l.OutputTPM, given.OutputTPM}} {
-		if p.given > 0 {
-			*p.to = p.given
+	}{{&limits.RPM, given.RPM}, {&limits.TPM, given.TPM}, {&limits.InputTPM, given.InputTPM}, {&limits.OutputTPM, given.OutputTPM}} {
+		if limit.given > 0 {
+			*limit.to = limit.given
 		}
 	}
-	l.Burst = given.Burst
-	return l
+	limits.Burst = given.Burst
+	return limits
 }
 
 // Assumptions about a call whose latency is not given: the time to the first token, and the
@@ -115,13 +115,13 @@ type Plan struct {
 	quick          time.Duration // the time if texts are shorter and calls faster than assumed
 	slow           time.Duration // if they are longer and slower
 	whatIfs        []whatIf
-	spreads        time.Duration // the time if all lanes of each pool took turns; 0: no shorter
+	timeWhenSpread time.Duration // the time if all lanes of each pool took turns; 0: no shorter
 
 	// Of a run over several lanes:
-	lanes     []machine.LaneConfig // as the quotas
-	laneNames []string
-	lasts     []time.Duration // of a call, as a pilot has shown; 0: not known
-	pools     []forecast.Pool // as the models, which are routes
+	lanes         []machine.LaneConfig // as the quotas
+	laneNames     []string
+	laneLatencies []time.Duration // of a call, as a pilot has shown; 0: not known
+	pools         []forecast.Pool // as the models, which are routes
 }
 
 // modelPlan sums up the items of one model, or of one route.
@@ -132,14 +132,14 @@ type modelPlan struct {
 	quota         int // index in the plan's
 	limits        limiter.Limits
 
-	sums          // of the items that have a price
-	open     int  // items whose answer has no bound
-	unpriced int  // items without a price
-	dated    bool // some price comes from the built-in list
+	sums           // of the items that have a price
+	unbounded int  // items whose answer has no bound
+	unpriced  int  // items without a price
+	dated     bool // some price comes from the built-in list
 
-	route     *route.Route // nil: it is a model
-	lanes     []onLane     // of the route
-	low, high float64      // the cost if all items were on one lane of the route
+	route     *route.Route  // nil: it is a model
+	lanes     []laneOnRoute // of the route
+	low, high float64       // the cost if all items were on one lane of the route
 }
 
 // sums are what items cost, in USD.
@@ -151,21 +151,21 @@ type sums struct {
 	dearest float64 // the most that a run with a --max-cost reserves for one of them
 }
 
-// reserves notes what a run with a --max-cost reserves for a call with such a prompt and such a bound on its answer.
-func (s *sums) reserves(p *price.Price, prompt, most float64, at time.Time) {
-	if most == 0 {
-		most = promptfile.UnboundedOutput
+// noteReserve notes what a run with a --max-cost reserves for a call with such a prompt and such a bound on its answer.
+func (s *sums) noteReserve(p *price.Price, prompt, maxOutput float64, at time.Time) {
+	if maxOutput == 0 {
+		maxOutput = promptfile.UnboundedOutput
 	}
-	s.dearest = max(s.dearest, p.Estimate(promptfile.InputMargin*prompt, most, at).USD())
+	s.dearest = max(s.dearest, p.Estimate(promptfile.InputMargin*prompt, maxOutput, at).USD())
 }
 
-// add adds an item, in a tier of service; false: it has no price there.
-func (s *sums) add(p *price.Price, tier provider.Tier, offersFlex bool, input, output, most float64, at time.Time) bool {
+// add adds the cost of an item in a tier of service; false if it has no price there.
+func (s *sums) add(p *price.Price, tier provider.Tier, offersFlex bool, input, output, maxOutput float64, at time.Time) bool {
 	usd, known := p.EstimateIn(tier, input, output, at)
 	if !known {
 		return false
 	}
-	longest, _ := p.EstimateIn(tier, input, most, at)
+	longest, _ := p.EstimateIn(tier, input, maxOutput, at)
 	s.usd, s.most = s.usd+usd.USD(), s.most+longest.USD()
 	if flex, known := p.EstimateIn(provider.FlexTier, input, output, at); known && offersFlex {
 		usd = flex
@@ -174,15 +174,15 @@ func (s *sums) add(p *price.Price, tier provider.Tier, offersFlex bool, input, o
 	return true
 }
 
-// price adds the cost of one request, by the model that its line names. Most is the bound on its
-// answer.
-func (m *modelPlan) price(c *Config, model string, input, output, most, prompt float64) {
-	p, source, ok := c.Prices.Of(model)
-	if ok {
-		m.reserves(&p, prompt, most, c.At)
-		ok = m.sums.add(&p, c.Service, c.OffersFlex, input, output, most, c.At)
+// addItem adds the cost of one request, by the model that its line names. maxOutput is the bound on its
+// answer; 0 if there is none.
+func (m *modelPlan) addItem(cfg *Config, model string, input, output, maxOutput, prompt float64) {
+	modelPrice, source, known := cfg.Prices.Of(model)
+	if known {
+		m.noteReserve(&modelPrice, prompt, maxOutput, cfg.At)
+		known = m.sums.add(&modelPrice, cfg.Service, cfg.OffersFlex, input, output, maxOutput, cfg.At)
 	}
-	if !ok {
+	if !known {
 		m.unpriced++
 		return
 	}
@@ -200,73 +200,77 @@ func (p *Plan) Take(req prompts.Request) {
 		p.takeRouted(&req)
 		return
 	}
-	m := p.modelOf(req.Model)
-	input, output, most := p.tokensOf(req)
+	row := p.modelRow(req.Model)
+	input, output, maxOutput := p.tokensOf(req)
 	p.items++
-	m.items++
-	m.input += input
-	m.output += output
-	if most == 0 && !provider.OnlyReads(req.Endpoint) {
-		m.open++
+	row.items++
+	row.input += input
+	row.output += output
+	if maxOutput == 0 && !provider.OnlyReads(req.Endpoint) {
+		row.unbounded++
 	}
-	m.price(&p.cfg, req.Model, input, output, most, estimate.Prompt(req.Body))
+	row.addItem(&p.cfg, req.Model, input, output, maxOutput, estimate.Prompt(req.Body))
 	latency := p.latencyOf(req.Model, output)
 	if p.cfg.Timeout > 0 && latency > p.cfg.Timeout {
 		p.tooLong++
 	}
 	p.latency += latency.Seconds()
 	p.sample.Add(forecast.Call{
-		Pool: m.quota, Cost: p.costOf(req, m, input, output), Latency: latency,
+		Pool: row.quota, Cost: p.costOf(req, row, input, output), Latency: latency,
 	})
 }
 
-func (p *Plan) modelOf(model string) *modelPlan {
+// modelRow returns the row of a model. The first call for a row adds it.
+func (p *Plan) modelRow(model string) *modelPlan {
 	name := p.cfg.Row(model)
-	i, ok := p.byModel[name]
+	index, ok := p.byModel[name]
 	if !ok {
-		i = len(p.models)
-		p.byModel[name] = i
-		quota := p.quotaOf(model)
+		index = len(p.models)
+		p.byModel[name] = index
+		quota := p.quotaIndex(model)
 		p.models = append(p.models, &modelPlan{name: name, quota: quota, limits: p.quotas[quota]})
 	}
-	return p.models[i]
+	return p.models[index]
 }
 
-func (p *Plan) quotaOf(model string) int {
+// quotaIndex returns the index of a model's quota. The first call for a quota adds it with its limits.
+func (p *Plan) quotaIndex(model string) int {
 	name := p.cfg.Quota(model)
-	i, ok := p.byQuota[name]
+	index, ok := p.byQuota[name]
 	if !ok {
-		i = len(p.quotas)
-		p.byQuota[name] = i
+		index = len(p.quotas)
+		p.byQuota[name] = index
 		p.quotas = append(p.quotas, p.cfg.limitsOf(model))
 	}
-	return i
+	return index
 }
 
-// tokensOf returns the tokens that a call is taken to read and to write. The answer is as long as
-// those of a pilot, or else as its bound, or else as the configured assumption. A model that only
-// reads writes nothing. Most is the bound on the answer, 0 if there is none.
-func (p *Plan) tokensOf(req prompts.Request) (input, output, most float64) {
-	input, most = estimate.Prompt(req.Body), estimate.MaxOutput(req.Body)
+// tokensOf returns the tokens that a call is assumed to read and to write. An answer is as long as in a
+// pilot, or as its bound, or as the configured assumption. A model that only reads writes nothing. maxOutput
+// is the bound on the answer; 0 if there is none.
+func (p *Plan) tokensOf(req prompts.Request) (input, output, maxOutput float64) {
+	input, maxOutput = estimate.Prompt(req.Body), estimate.MaxOutput(req.Body)
 	shown, known := p.cfg.Pilot[req.Model]
 	if known {
 		input *= shown.Input
 	}
 	switch {
 	case provider.OnlyReads(req.Endpoint):
-	case known && most > 0:
-		output = min(shown.Output, most)
+	case known && maxOutput > 0:
+		output = min(shown.Output, maxOutput)
 	case known:
 		output = shown.Output
-	case most > 0:
-		output = most
+	case maxOutput > 0:
+		output = maxOutput
 	default:
 		p.assumed++
 		output = p.cfg.Output
 	}
-	return input, output, most
+	return input, output, maxOutput
 }
 
+// latencyOf returns the median time that a call is assumed to last: as in a pilot, as configured, or by its
+// output tokens.
 func (p *Plan) latencyOf(model string, output float64) time.Duration {
 	if shown, known := p.cfg.Pilot[model]; known {
 		return shown.Latency
@@ -289,11 +293,11 @@ func (p *Plan) costOf(req prompts.Request, m *modelPlan, input, output float64) 
 // Items returns the number of items that were taken.
 func (p *Plan) Items() int { return p.items }
 
-// Cost returns the sum of the costs that are known, in USD, and the number of items whose cost is not.
+// Cost returns the sum of the known costs, in USD, and the number of items whose cost is unknown.
 func (p *Plan) Cost() (usd float64, unpriced int) {
 	for _, m := range p.models {
 		usd += m.usd
-		if _, known := m.cost(); !known {
+		if _, known := m.knownCost(); !known {
 			unpriced += m.unpriced
 		}
 	}
@@ -302,50 +306,49 @@ func (p *Plan) Cost() (usd float64, unpriced int) {
 
 // whatIf is the duration with half and with twice of one thing.
 type whatIf struct {
-	on             limiter.Dimension // None: the concurrency
+	dimension      limiter.Dimension // None: the concurrency
 	halved, double time.Duration
 }
 
 // How far a plan may be off: tokens are estimated from the text within 15 %, and calls may last half
 // or twice as long as assumed.
 const (
-	offBy    = 0.15
-	timesOff = 2.0
+	tokenError    = 0.15
+	latencyFactor = 2.0
 )
 
 // whatIfSample is the number of calls in each of these forecasts: only their ratio counts,
 // and a fifth of the sample shows the same.
 const whatIfSample = 20_000
 
-// Foresee runs the main forecast and the what-ifs. Lines is the number of input lines read.
-// Bad is the number of lines left out, and foreign that of further ones which the provider's
-// dialect cannot express.
+// Foresee runs the main forecast and those with changed limits. lines is the number of input lines. bad and
+// untranslatable count the lines that are left out.
 func (p *Plan) Foresee(lines, bad, untranslatable int) {
 	p.lines, p.bad, p.untranslatable = lines, bad, untranslatable
-	p.forecast = forecast.Run(p.config(limiter.None, 1), &p.sample)
+	p.forecast = forecast.Run(p.forecastConfig(limiter.None, 1), &p.sample)
 	if p.items == 0 {
 		return
 	}
 	if p.cfg.Routes != nil {
-		p.share()
-		p.spreads = p.spread()
+		p.shareItems()
+		p.timeWhenSpread = p.timeIfSpread()
 	}
 	smaller := p.sample.Smaller(whatIfSample)
-	asIs := forecast.Run(p.config(limiter.None, 1), smaller).Took
-	took := func(d limiter.Dimension, factor float64) time.Duration {
-		share := forecast.Run(p.config(d, factor), smaller).Took.Seconds() / max(asIs.Seconds(), 1e-9)
+	asIs := forecast.Run(p.forecastConfig(limiter.None, 1), smaller).Took
+	timeWith := func(dimension limiter.Dimension, factor float64) time.Duration {
+		share := forecast.Run(p.forecastConfig(dimension, factor), smaller).Took.Seconds() / max(asIs.Seconds(), 1e-9)
 		return time.Duration(min(share*float64(p.forecast.Took), math.MaxInt64/2))
 	}
-	scaled := func(draws, lasts float64) time.Duration {
-		share := forecast.Run(p.config(limiter.None, 1), smaller.Scaled(draws, lasts)).Took.Seconds() / max(asIs.Seconds(), 1e-9)
+	timeScaled := func(draws, lasts float64) time.Duration {
+		share := forecast.Run(p.forecastConfig(limiter.None, 1), smaller.Scaled(draws, lasts)).Took.Seconds() / max(asIs.Seconds(), 1e-9)
 		return time.Duration(min(share*float64(p.forecast.Took), math.MaxInt64/2))
 	}
-	p.quick, p.slow = min(scaled(1-offBy, 1/timesOff), p.forecast.Took), max(scaled(1+offBy, timesOff), p.forecast.Took)
-	for _, d := range append(forecast.Dimensions, limiter.None) {
-		if d != limiter.None && !p.limited(d) {
+	p.quick, p.slow = min(timeScaled(1-tokenError, 1/latencyFactor), p.forecast.Took), max(timeScaled(1+tokenError, latencyFactor), p.forecast.Took)
+	for _, dimension := range append(forecast.Dimensions, limiter.None) {
+		if dimension != limiter.None && !p.limited(dimension) {
 			continue
 		}
-		p.whatIfs = append(p.whatIfs, whatIf{on: d, halved: took(d, 0.5), double: took(d, 2)})
+		p.whatIfs = append(p.whatIfs, whatIf{dimension: dimension, halved: timeWith(dimension, 0.5), double: timeWith(dimension, 2)})
 	}
 }
 
@@ -354,37 +357,39 @@ func (p *Plan) limited(d limiter.Dimension) bool {
 	return slices.ContainsFunc(p.quotas, func(l limiter.Limits) bool { return l.PerMinute(d) > 0 })
 }
 
-// config returns the batch's settings, with one thing changed by a factor.
-func (p *Plan) config(d limiter.Dimension, factor float64) forecast.Config {
-	c := forecast.Config{
+// forecastConfig returns the settings of the forecast with one limit multiplied by the factor. For the
+// dimension None it multiplies the calls in flight.
+func (p *Plan) forecastConfig(d limiter.Dimension, factor float64) forecast.Config {
+	cfg := forecast.Config{
 		Lane: p.cfg.Lane, Concurrency: p.cfg.Concurrency, Seed: p.cfg.Seed,
-		Pools: p.pools, Lanes: p.lanes, Lasts: p.lasts,
+		Pools: p.pools, Lanes: p.lanes, Lasts: p.laneLatencies,
 	}
 	if d == limiter.None {
-		times := func(n int) int { return max(1, int(float64(n)*factor+0.5)) }
-		c.Concurrency, c.Lanes = times(c.Concurrency), slices.Clone(p.lanes)
-		for i := range c.Lanes {
-			c.Lanes[i].Window = times(c.Lanes[i].Window)
+		multiply := func(n int) int { return max(1, int(float64(n)*factor+0.5)) }
+		cfg.Concurrency, cfg.Lanes = multiply(cfg.Concurrency), slices.Clone(p.lanes)
+		for i := range cfg.Lanes {
+			cfg.Lanes[i].Window = multiply(cfg.Lanes[i].Window)
 		}
 	}
-	for _, l := range p.quotas {
+	for _, limits := range p.quotas {
 		switch d {
 		case limiter.Requests:
-			l.RPM *= factor
+			limits.RPM *= factor
 		case limiter.Tokens:
-			l.TPM *= factor
+			limits.TPM *= factor
 		case limiter.InputTokens:
-			l.InputTPM *= factor
+			limits.InputTPM *= factor
 		case limiter.OutputTokens:
-			l.OutputTPM *= factor
+			limits.OutputTPM *= factor
 		}
-		c.Limits = append(c.Limits, l)
+		cfg.Limits = append(cfg.Limits, limits)
 	}
-	return c
+	return cfg
 }
 
-// used returns how full a limit is where it is fullest; that of None is the concurrency.
-func (p *Plan) used(d limiter.Dimension) float64 {
+// fullest returns the share in use of a limit, on the lane where it is highest. For the dimension None it is
+// that of the concurrency.
+func (p *Plan) fullest(d limiter.Dimension) float64 {
 	if d == limiter.None {
 		return p.forecast.Concurrency
 	}
@@ -395,18 +400,18 @@ func (p *Plan) used(d limiter.Dimension) float64 {
 	return most
 }
 
-// gain is the least share of its time that a batch must save with twice of something for
+// leastGain is the least share of its time that a batch must save with twice of something for
 // that to be its bound: less is noise.
-const gain = 0.05
+const leastGain = 0.05
 
-// binding returns what holds the batch back most: doubling it saves the most time. It is
-// false if no single limit does.
+// binding returns the limit that holds the batch back most: doubling it saves the most time. It is false if
+// no single limit does.
 func (p *Plan) binding() (limiter.Dimension, bool) {
-	best, least := limiter.None, time.Duration(float64(p.forecast.Took)*(1-gain))
+	best, least := limiter.None, time.Duration(float64(p.forecast.Took)*(1-leastGain))
 	found := false
-	for _, x := range p.whatIfs {
-		if x.double < least {
-			best, least, found = x.on, x.double, true
+	for _, change := range p.whatIfs {
+		if change.double < least {
+			best, least, found = change.dimension, change.double, true
 		}
 	}
 	return best, found
@@ -418,7 +423,7 @@ const fullShare = 0.8
 
 // anyFull reports whether any limit matters.
 func (p *Plan) anyFull() bool {
-	return slices.ContainsFunc(p.whatIfs, func(x whatIf) bool { return p.used(x.on) >= fullShare })
+	return slices.ContainsFunc(p.whatIfs, func(x whatIf) bool { return p.fullest(x.dimension) >= fullShare })
 }
 
 func (p *Plan) tooLarge() (n int) {

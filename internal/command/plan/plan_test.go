@@ -27,7 +27,7 @@ func TestBuiltInTiers(t *testing.T) {
 func TestTiersRise(t *testing.T) {
 	build, launch, grow := tierNamed(t, "openai-build"), tierNamed(t, "openai-launch"), tierNamed(t, "openai-grow")
 	for model, l := range build.Limits {
-		m, h := launch.of(model), grow.of(model)
+		m, h := launch.limitsOf(model), grow.limitsOf(model)
 		if m.RPM <= l.RPM || m.TPM <= l.TPM || h.RPM <= m.RPM || h.TPM <= m.TPM {
 			t.Errorf("%s: %+v, %+v, %+v", model, l, m, h)
 		}
@@ -46,7 +46,7 @@ func tierNamed(t *testing.T, name string) Tier {
 // A dated build has the limits of its model.
 func TestDatedBuilds(t *testing.T) {
 	tier := tierNamed(t, "openai-build")
-	if tier.of("gpt-6-luna-2026-09-22").RPM != 5000 || !tier.of("gpt-6").Zero() {
+	if tier.limitsOf("gpt-6-luna-2026-09-22").RPM != 5000 || !tier.limitsOf("gpt-6").Zero() {
 		t.Errorf("%+v", tier)
 	}
 }
@@ -73,7 +73,7 @@ func TestBinding(t *testing.T) {
 		{100, 100, limiter.None, false},
 	} {
 		s := &Plan{forecast: forecast.Forecast{Took: minutes(100)}, whatIfs: []whatIf{
-			{on: limiter.Requests, double: minutes(tt.requests)}, {on: limiter.None, double: minutes(tt.calls)},
+			{dimension: limiter.Requests, double: minutes(tt.requests)}, {dimension: limiter.None, double: minutes(tt.calls)},
 		}}
 		if on, ok := s.binding(); on != tt.on || ok != tt.ok {
 			t.Errorf("%+v: %v, %v", tt, on, ok)
@@ -101,7 +101,7 @@ func TestWhole(t *testing.T) {
 
 // A bound that is advised covers the call that reserves most, also in a short file of answers without a bound.
 func TestRoomForTheDearestCall(t *testing.T) {
-	if got := roomFor(0.001, 0.13, 0.5); got != "0.64" {
+	if got := suggestedCap(0.001, 0.13, 0.5); got != "0.64" {
 		t.Error(got)
 	}
 }
@@ -109,7 +109,7 @@ func TestRoomForTheDearestCall(t *testing.T) {
 // A bound that is advised is a little more than the cost, and short.
 func TestRoomFor(t *testing.T) {
 	for usd, want := range map[float64]string{9.98: "12", 0.0453: "0.055", 100: "120", 1234.5: "1500", 83: "100", 0.00001: "0.000012"} {
-		if got := roomFor(usd, 0.1*usd, 0); got != want {
+		if got := suggestedCap(usd, 0.1*usd, 0); got != want {
 			t.Errorf("%v: %s, want %s", usd, got, want)
 		}
 	}

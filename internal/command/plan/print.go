@@ -20,7 +20,7 @@ import (
 
 // Text writes the plan for a person.
 func (p *Plan) Text(out io.Writer) {
-	fmt.Fprintf(out, "%s: %s, %s%s: no call was made\n", printable.Line(p.cfg.Input), amountOf(p.lines, "line"), amountOf(p.items, "item"), p.leftOut())
+	fmt.Fprintf(out, "%s: %s, %s%s: no call was made\n", printable.Line(p.cfg.Input), amountOf(p.lines, "line"), amountOf(p.items, "item"), p.leftOutText())
 	p.Figures(out)
 }
 
@@ -35,7 +35,7 @@ func (p *Plan) Figures(out io.Writer) {
 	} else {
 		p.printModels(out)
 	}
-	fmt.Fprintf(out, "\nTime: about %s%s%s\n", long(p.forecast.Took), p.timeRange(), p.boundBy())
+	fmt.Fprintf(out, "\nTime: about %s%s%s\n", durationText(p.forecast.Took), p.timeRange(), p.boundText())
 	if p.cfg.Routes == nil { // half of what each lane of several has is nothing that a person could ask for
 		fmt.Fprintln(out)
 		p.printLimits(out)
@@ -44,26 +44,27 @@ func (p *Plan) Figures(out io.Writer) {
 	p.printAdvice(out)
 }
 
-// leftOut says which lines are no items, as the end of the first sentence; "" if there are none.
-func (p *Plan) leftOut() string {
-	var left []string
+// leftOutText returns the number of lines that are left out, as the end of the first sentence; "" if there
+// are none.
+func (p *Plan) leftOutText() string {
+	var parts []string
 	if p.bad > 0 {
-		left = append(left, amountOf(p.bad, "bad line"))
+		parts = append(parts, amountOf(p.bad, "bad line"))
 	}
 	if p.untranslatable > 0 {
-		left = append(left, amountOf(p.untranslatable, "untranslatable line"))
+		parts = append(parts, amountOf(p.untranslatable, "untranslatable line"))
 	}
-	if left == nil {
+	if parts == nil {
 		return ""
 	}
-	return ", " + strings.Join(left, " and ") + " left out"
+	return ", " + strings.Join(parts, " and ") + " left out"
 }
 
 // mostModels is the number of models listed; the less used ones share one line.
 const mostModels = 20
 
-// printModels prints a row for each of the models with the most items, one for all others
-// together, and one for the sum.
+// printModels prints a row for each of the models with the most items, one for all others, and one for the
+// sum.
 func (p *Plan) printModels(out io.Writer) {
 	rows := [][]string{{"model", "items", "tokens in", "tokens out", "cost", "at most"}}
 	row := func(name string, m modelPlan, cost, most string) {
@@ -74,7 +75,7 @@ func (p *Plan) printModels(out io.Writer) {
 	for i, m := range models {
 		all = all.plus(*m)
 		if i < mostModels {
-			row(shortName(m.name), *m, money(m.cost()), m.atMost())
+			row(shortName(m.name), *m, money(m.knownCost()), m.atMostText())
 		} else {
 			rest = rest.plus(*m)
 		}
@@ -83,7 +84,7 @@ func (p *Plan) printModels(out io.Writer) {
 		row(fmt.Sprintf("(%s)", words.Count(n, "other")), rest, "", "")
 	}
 	if len(models) > 1 {
-		row("in all", all, p.totalCost(), all.atMost())
+		row("in all", all, p.totalCost(), all.atMostText())
 	}
 	printTable(out, rows)
 	if _, unpriced := p.Cost(); unpriced > 0 && unpriced < p.items {
@@ -94,34 +95,34 @@ func (p *Plan) printModels(out io.Writer) {
 func (m modelPlan) plus(n modelPlan) modelPlan {
 	m.items, m.input, m.output = m.items+n.items, m.input+n.input, m.output+n.output
 	m.flex += n.flex
-	m.usd, m.most, m.unpriced, m.open = m.usd+n.usd, m.most+n.most, m.unpriced+n.unpriced, m.open+n.open
+	m.usd, m.most, m.unpriced, m.unbounded = m.usd+n.usd, m.most+n.most, m.unpriced+n.unpriced, m.unbounded+n.unbounded
 	m.low, m.high = m.low+n.low, m.high+n.high
 	return m
 }
 
-// bounded returns the most that the items can cost, in USD, apart from the error in their tokens;
+// costAtMost returns the most that the items can cost, in USD, apart from the error in their tokens;
 // false: a price or a bound is not known.
-func (m *modelPlan) bounded() (usd float64, known bool) {
-	return m.most, m.unpriced == 0 && m.open == 0
+func (m *modelPlan) costAtMost() (usd float64, known bool) {
+	return m.most, m.unpriced == 0 && m.unbounded == 0
 }
 
-// atMost says what the items can cost at most.
-func (m *modelPlan) atMost() string {
-	if m.unpriced == 0 && m.open > 0 {
+// atMostText says what the items can cost at most.
+func (m *modelPlan) atMostText() string {
+	if m.unpriced == 0 && m.unbounded > 0 {
 		return "no max_tokens"
 	}
-	return money(m.bounded())
+	return money(m.costAtMost())
 }
 
 // timeRange says how far the time may be off; "" if that does not show.
 func (p *Plan) timeRange() string {
-	if quick, slow := long(p.quick), long(p.slow); quick != slow {
+	if quick, slow := durationText(p.quick), durationText(p.slow); quick != slow {
 		return fmt.Sprintf(" (%s to %s)", quick, slow)
 	}
 	return ""
 }
 
-// shortName returns a name from a file as a table shows it.
+// shortName returns a name from a file, cut to what a table has room for.
 func shortName(name string) string {
 	const longest = 48
 	name = printable.Line(name)
@@ -131,7 +132,7 @@ func shortName(name string) string {
 	return name
 }
 
-// printTable aligns columns: the first, which has words, to the left, the others to the
+// printTable prints rows with aligned columns: the first to the left, as it has words, and the others to the
 // right.
 func printTable(out io.Writer, rows [][]string) {
 	width := make([]int, len(rows[0]))
@@ -154,22 +155,22 @@ func printTable(out io.Writer, rows [][]string) {
 	}
 }
 
-// cost returns the cost of a model's items, in USD. A lane without a price that gets no items does not matter.
-func (m *modelPlan) cost() (usd float64, known bool) {
+// knownCost returns the cost of the items, in USD; false if some price is unknown. A lane without a price
+// does not matter if it gets no items.
+func (m *modelPlan) knownCost() (usd float64, known bool) {
 	if m.route == nil {
 		return m.usd, m.unpriced == 0
 	}
-	return m.usd, !slices.ContainsFunc(m.lanes, func(l onLane) bool {
-		_, known := l.cost(m.items)
+	return m.usd, !slices.ContainsFunc(m.lanes, func(l laneOnRoute) bool {
+		_, known := l.costOfItems(m.items)
 		return !known
 	})
 }
 
-// sum returns the known part of the whole cost, and the number of models whose cost is not
-// known.
-func (p *Plan) sum() (usd float64, unknown int) {
+// knownCost returns the known part of the whole cost, and the number of models whose cost is unknown.
+func (p *Plan) knownCost() (usd float64, unknown int) {
 	for _, m := range p.models {
-		c, known := m.cost()
+		c, known := m.knownCost()
 		if !known {
 			unknown++
 			continue
@@ -179,6 +180,7 @@ func (p *Plan) sum() (usd float64, unknown int) {
 	return usd, unknown
 }
 
+// totalCost returns the cost of all items in words, or its known part.
 func (p *Plan) totalCost() string {
 	usd, unpriced := p.Cost()
 	switch {
@@ -198,13 +200,13 @@ func money(usd float64, known bool) string {
 	return words.Money(usd)
 }
 
-// boundBy says what holds the batch back.
-func (p *Plan) boundBy() string {
-	d, ok := p.binding()
+// boundText describes what holds the batch back, as the end of a sentence.
+func (p *Plan) boundText() string {
+	d, isBound := p.binding()
 	switch {
-	case !ok && (p.anyFull() || p.cfg.Lane.Target > 0 || p.cfg.Lane.Rate.Ceiling > 0): // the user's own bounds have no row
+	case !isBound && (p.anyFull() || p.cfg.Lane.Target > 0 || p.cfg.Lane.Rate.Ceiling > 0): // the user's own bounds have no row
 		return ", held back by no single limit"
-	case !ok:
+	case !isBound:
 		return ": over before any limit is full"
 	}
 	if d == limiter.None && p.cfg.Routes != nil {
@@ -216,7 +218,7 @@ func (p *Plan) boundBy() string {
 func (p *Plan) printLimits(out io.Writer) {
 	rows := [][]string{{"limit", "", "in use", "time with half", "with twice"}}
 	for _, x := range p.whatIfs {
-		rows = append(rows, []string{limitWord(x.on), p.limitAmount(x.on), fmt.Sprintf("%.0f %%", 100*p.used(x.on)), long(x.halved), long(x.double)})
+		rows = append(rows, []string{limitWord(x.dimension), p.limitAmount(x.dimension), fmt.Sprintf("%.0f %%", 100*p.fullest(x.dimension)), durationText(x.halved), durationText(x.double)})
 	}
 	printTable(out, rows)
 }
@@ -228,7 +230,7 @@ func limitWord(d limiter.Dimension) string {
 	return d.String() + " a minute"
 }
 
-// limitAmount says how much a limit allows: one number, or from least to most.
+// limitAmount returns how much a limit allows: one number, or a range over all quotas.
 func (p *Plan) limitAmount(d limiter.Dimension) string {
 	if d == limiter.None {
 		return words.Thousands(float64(p.cfg.Concurrency))
@@ -245,8 +247,8 @@ func (p *Plan) limitAmount(d limiter.Dimension) string {
 	return words.Thousands(least) + "–" + words.Thousands(most)
 }
 
-// long shows a duration as wait does, and hours and days for long ones.
-func long(d time.Duration) string {
+// durationText shows a duration as wait does, and hours and days for long ones.
+func durationText(d time.Duration) string {
 	if d >= 100*time.Hour {
 		return fmt.Sprintf("%.1f days", d.Hours()/24)
 	}
@@ -322,17 +324,17 @@ func (p *Plan) JSON(out io.Writer) error {
 	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	if err := e.Encode(p.picture()); err != nil {
+	if err := e.Encode(p.toJSON()); err != nil {
 		return err
 	}
 	_, err := out.Write(printable.JSON(text.Bytes()))
 	return err
 }
 
-// picture returns the plan as JSON has it. Its lists are never null; a cost is null if some
-// price is unknown.
-func (p *Plan) picture() planJSON {
-	t := planJSON{
+// toJSON returns the plan in the form of JSON. Its lists are never null; a cost is null if some price is
+// unknown.
+func (p *Plan) toJSON() planJSON {
+	out := planJSON{
 		Lines: p.lines, Items: p.items, BadLines: p.bad, Untranslatable: p.untranslatable, Models: []planModelJSON{}, PricesAsOf: price.AsOf(), Preset: p.cfg.Counts,
 		Tier: p.cfg.Tier.Name, LimitsAsOf: p.cfg.Tier.AsOf,
 		Seconds: p.forecast.Took.Seconds(), Limits: []planLimitJSON{}, TooLarge: p.tooLarge(),
@@ -340,33 +342,33 @@ func (p *Plan) picture() planJSON {
 		Quick: p.quick.Seconds(), Slow: p.slow.Seconds(),
 	}
 	for _, m := range p.models {
-		t.Models = append(t.Models, p.rowOf(m))
-		t.InputTokens, t.Output = t.InputTokens+whole(m.input), t.Output+whole(m.output)
+		out.Models = append(out.Models, p.rowJSON(m))
+		out.InputTokens, out.Output = out.InputTokens+whole(m.input), out.Output+whole(m.output)
 	}
-	usd, unknown := p.sum()
-	t.CostUSD = orNull(usd, unknown == 0)
+	usd, unknown := p.knownCost()
+	out.CostUSD = orNull(usd, unknown == 0)
 	var all modelPlan
 	for _, m := range p.models {
 		all = all.plus(*m)
 	}
-	t.AtMostUSD = orNull(all.bounded())
-	for _, x := range p.whatIfs {
-		t.Limits = append(t.Limits, planLimitJSON{limitName(x.on), p.used(x.on), x.halved.Seconds(), x.double.Seconds()})
+	out.AtMostUSD = orNull(all.costAtMost())
+	for _, change := range p.whatIfs {
+		out.Limits = append(out.Limits, planLimitJSON{limitName(change.dimension), p.fullest(change.dimension), change.halved.Seconds(), change.double.Seconds()})
 	}
 	if d, ok := p.binding(); ok {
-		t.Bound = limitName(d)
+		out.Bound = limitName(d)
 	}
 	if p.items > 0 {
-		t.Notes, t.Advice = p.notes(), append(t.Advice, p.advice()...)
+		out.Notes, out.Advice = p.notes(), append(out.Advice, p.advice()...)
 	}
-	return t
+	return out
 }
 
-// rowOf returns a model, or a route, as JSON has it.
-func (p *Plan) rowOf(m *modelPlan) planModelJSON {
+// rowJSON returns a model, or a route with its lanes, in the form of JSON.
+func (p *Plan) rowJSON(m *modelPlan) planModelJSON {
 	row := planModelJSON{
 		Model: m.name, Items: m.items, Input: whole(m.input), Output: whole(m.output),
-		CostUSD: orNull(m.cost()), Seconds: p.tookOf(m).Seconds(),
+		CostUSD: orNull(m.knownCost()), Seconds: p.timeOfRow(m).Seconds(),
 	}
 	if m.route == nil {
 		return row
@@ -375,7 +377,7 @@ func (p *Plan) rowOf(m *modelPlan) planModelJSON {
 	row.LowUSD, row.HighUSD = orNull(m.low, m.unpriced == 0), orNull(m.high, m.unpriced == 0)
 	for i := range m.lanes {
 		l := &m.lanes[i]
-		usd, known := l.cost(m.items)
+		usd, known := l.costOfItems(m.items)
 		one := planLaneJSON{
 			Lane: p.laneNames[l.lane], Tier: l.tier + 1, Items: int(math.Round(l.items)),
 			CostUSD: orNull(usd, known), AllUSD: orNull(l.usd, !l.unpriced),
