@@ -46,13 +46,13 @@ type when struct {
 	scheduled
 }
 
-// price returns the price in the file, or its fault.
-func (e entry) price() (p Price, err error) {
-	if p.Schedule, err = e.schedule(); err != nil {
+// toPrice returns the price, or an error if the entry is invalid.
+func (e entry) toPrice() (p Price, err error) {
+	if p.Schedule, err = e.toSchedule(); err != nil {
 		return p, err
 	}
 	for _, w := range e.When {
-		c, err := w.read()
+		c, err := w.toCase()
 		if err != nil {
 			return p, fmt.Errorf("when: %w", err)
 		}
@@ -61,28 +61,29 @@ func (e entry) price() (p Price, err error) {
 	return p, nil
 }
 
-func (s scheduled) schedule() (out Schedule, err error) {
-	if out.Rates, err = s.read(); err != nil {
+// toSchedule returns the schedule, or an error if its steps do not rise.
+func (s scheduled) toSchedule() (out Schedule, err error) {
+	if out.Rates, err = s.toRates(); err != nil {
 		return out, err
 	}
 	last := int64(0)
-	for _, a := range s.Above {
-		r, err := a.read()
-		if err == nil && a.Tokens <= last {
-			err = fmt.Errorf("tokens of %d: want more than %d", a.Tokens, last)
+	for _, step := range s.Above {
+		r, err := step.toRates()
+		if err == nil && step.Tokens <= last {
+			err = fmt.Errorf("tokens of %d: want more than %d", step.Tokens, last)
 		}
 		if err != nil {
 			return out, fmt.Errorf("above: %w", err)
 		}
-		last, out.Above = a.Tokens, append(out.Above, Step{a.Tokens, r})
+		last, out.Above = step.Tokens, append(out.Above, Step{step.Tokens, r})
 	}
 	return out, nil
 }
 
-// read returns the rates in the file, or their fault. It refuses rates without one for input or
-// for output, which would be 0. A missing rate of a cache is that of input, as such tokens
-// count as input; that of an hour's cache is that of any other cache.
-func (r rates) read() (out Rates, err error) {
+// toRates returns the rates, or an error. Input and output must be there, as a missing rate would count as 0.
+// A missing rate of a cache is that of input, since such tokens count as input. An hour's cache has the rate
+// of any other cache.
+func (r rates) toRates() (out Rates, err error) {
 	if r.Input == nil || r.Output == nil {
 		return out, errors.New("its input or output is missing: write 0 for free")
 	}
@@ -108,8 +109,8 @@ func (r rates) read() (out Rates, err error) {
 // standard one.
 const mostTimes = 100
 
-// read returns the case, or its fault. A case has a condition, and rates of its own or a factor.
-func (w when) read() (c Case, err error) {
+// toCase returns the case, or an error. A case has a condition, and either rates of its own or a factor.
+func (w when) toCase() (c Case, err error) {
 	if w.From == "" && w.Until == "" && w.Hours == "" && w.Tier == "" {
 		return c, errors.New("it has no condition: write from, until, hours or tier")
 	}
@@ -134,7 +135,7 @@ func (w when) read() (c Case, err error) {
 	}
 	if w.Times == nil {
 		c.Times = ownRates
-		c.Schedule, err = w.schedule()
+		c.Schedule, err = w.toSchedule()
 		return c, err
 	}
 	c.Times = *w.Times
@@ -147,7 +148,7 @@ func (w when) read() (c Case, err error) {
 	return c, nil
 }
 
-// dayOf reads a day in UTC; "" is the zero time.
+// dayOf parses a day in UTC; "" is the zero time.
 func dayOf(name, text string) (t time.Time, err error) {
 	if text == "" {
 		return t, nil
@@ -158,7 +159,7 @@ func dayOf(name, text string) (t time.Time, err error) {
 	return t, nil
 }
 
-// hoursOf reads two times of the day, as in 01:00-04:00; "" is all day.
+// hoursOf parses two times of the day, such as 01:00-04:00; "" is all day.
 func hoursOf(text string) (begin, end time.Duration, err error) {
 	if text == "" {
 		return 0, 0, nil

@@ -25,15 +25,15 @@ type fileModels struct {
 	litellm   bool
 }
 
-// of returns the prices that count for a vendor; nil: none.
-func (f *fileModels) of(vendor string, l *builtIn) []modelPrices {
+// pricesFor returns the file's prices for a vendor, by source; nil if it has none.
+func (f *fileModels) pricesFor(vendor string, builtInList *builtIn) []modelPrices {
 	if f == nil {
 		return nil
 	}
 	if f.own != nil {
 		return []modelPrices{modelPricesOf(f.own, nil)}
 	}
-	names := l.Vendors[vendor] // as genai-prices calls them
+	names := builtInList.Vendors[vendor] // as genai-prices calls them
 	switch {
 	case f.litellm:
 		names = litellmNames(vendor, names)
@@ -45,7 +45,7 @@ func (f *fileModels) of(vendor string, l *builtIn) []modelPrices {
 	var all []modelPrices
 	for _, name := range names {
 		if models := f.models[name]; models != nil {
-			all = append(all, modelPricesOf(models, l.Tiers[name]))
+			all = append(all, modelPricesOf(models, builtInList.Tiers[name]))
 		}
 	}
 	return all
@@ -65,8 +65,8 @@ func (f *fileModels) add(provider string, m Listed) {
 const fileHelp = `write {"model":{"input":2.5,"output":10}}, in USD per million tokens, or give the data.json of genai-prices or the model_prices_and_context_window.json of litellm; ` +
 	`cached input and cache writes may have prices of their own, "cached":1.25 and "cache_write":3, and a long prompt its own prices, "above":[{"tokens":200000,"input":5,"output":20}]`
 
-// readFile reads a file of prices. Its form shows in its first part. It keeps one part of the
-// file in memory at a time, and of each what the prices need.
+// readFile reads a file of prices. Its form shows in its first part. Only one part of the file is in memory
+// at a time.
 func readFile(name string) (*fileModels, error) {
 	in, err := os.Open(name) //nolint:gosec // the user names it
 	if err != nil {
@@ -76,7 +76,7 @@ func readFile(name string) (*fileModels, error) {
 	return readModels(name, in)
 }
 
-// readModels reads the text of a file of that name.
+// readModels reads the text of a file of prices. The name is for its errors.
 func readModels(name string, in io.Reader) (*fileModels, error) {
 	bounded := &io.LimitedReader{R: in, N: mostFile}
 	f := new(fileModels)
@@ -93,6 +93,7 @@ func readModels(name string, in io.Reader) (*fileModels, error) {
 	return f, nil
 }
 
+// read reads a list of providers, or an object of models, and refuses anything after it.
 func (f *fileModels) read(d *json.Decoder) error {
 	first, err := d.Token()
 	if err != nil {
@@ -142,7 +143,7 @@ func (f *fileModels) readProviders(d *json.Decoder) error {
 	return nil
 }
 
-// readObject reads our own form, or litellm's.
+// readObject reads an object of models, in our own form or in litellm's. The first entry shows which it is.
 func (f *fileModels) readObject(d *json.Decoder) error {
 	own := []Listed{}
 	for first := true; d.More(); first = false {
@@ -168,7 +169,7 @@ func (f *fileModels) readObject(d *json.Decoder) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		if _, err = e.price(); err != nil {
+		if _, err = e.toPrice(); err != nil {
 			return &entryError{name, err}
 		}
 		own = append(own, Listed{Match: []string{name}, entry: e})
@@ -199,8 +200,8 @@ func ownEntry(raw json.RawMessage) (e entry, err error) {
 // litellmSample is the name of the first entry of litellm's file, which explains the others.
 const litellmSample = "sample_spec"
 
-// addLitellm adds an entry of litellm's file. It leaves out what is not paid by the token of
-// text: a model that is left out has no price.
+// addLitellm adds an entry of litellm's file. It leaves out models that are not priced by tokens of text,
+// which then have no price.
 func (f *fileModels) addLitellm(name string, raw json.RawMessage) error {
 	if name == litellmSample {
 		return nil
@@ -218,7 +219,7 @@ func (f *fileModels) addLitellm(name string, raw json.RawMessage) error {
 	if !ok {
 		return nil
 	}
-	if _, err := e.price(); err != nil {
+	if _, err := e.toPrice(); err != nil {
 		return nil //nolint:nilerr // a slip in one of thousands of entries leaves that model without a price
 	}
 	provider = litellmProvider(provider)
@@ -234,8 +235,7 @@ func (f *fileModels) addLitellm(name string, raw json.RawMessage) error {
 // litellmAll holds all models by their whole names, for servers of one's own.
 const litellmAll = ""
 
-// litellmNames returns the names by which litellm's file calls a vendor, which genai-prices calls
-// so.
+// litellmNames returns litellm's names for a vendor, from the names that genai-prices has for it.
 func litellmNames(vendor string, genai []string) []string {
 	if len(genai) == 0 {
 		return []string{vendor, litellmAll}
@@ -261,7 +261,7 @@ func litellmNames(vendor string, genai []string) []string {
 	return names
 }
 
-// litellmProvider returns the name of a provider whose doors litellm tells apart.
+// litellmProvider returns one name for a provider whose APIs litellm lists under several.
 func litellmProvider(name string) string {
 	name = strings.TrimPrefix(name, "text-completion-")
 	name, _, _ = strings.Cut(name, "-") // vertex_ai-anthropic_models
@@ -276,8 +276,8 @@ func litellmProvider(name string) string {
 	return name
 }
 
-// rateOf finds the field of a rate in litellm's name for it. The longer names come first.
-var rateOf = []struct {
+// litellmRates finds the field of a rate in litellm's name for it. The longer names come first.
+var litellmRates = []struct {
 	prefix string
 	field  func(*rates) **float64
 }{
@@ -291,27 +291,27 @@ var rateOf = []struct {
 // litellmTiers are the endings of rates of a tier.
 var litellmTiers = []struct{ ending, tier string }{{"_flex", "flex"}, {"_priority", "priority"}, {"_batches", "batch"}, {"", ""}}
 
-// litellmEntry converts an entry of litellm's file; false: it is not paid by the token of text.
+// litellmEntry converts an entry of litellm's file; false if the model is not priced by tokens of text alone.
 func litellmEntry(fields map[string]json.RawMessage) (e entry, ok bool) {
-	all := map[string]map[int64]*rates{} // by tier and step; 0: no step
+	byTier := map[string]map[int64]*rates{} // by tier and step; 0: no step
 	for name, raw := range fields {
 		usd := rawjson.Number(raw)
-		for _, of := range rateOf {
-			rest, found := strings.CutPrefix(name, of.prefix)
+		for _, rate := range litellmRates {
+			rest, found := strings.CutPrefix(name, rate.prefix)
 			if !found {
 				continue
 			}
 			for _, t := range litellmTiers {
 				if step, fits := strings.CutSuffix(rest, t.ending); fits {
-					if tokens, ok := stepOf(step); ok {
-						if all[t.tier] == nil {
-							all[t.tier] = map[int64]*rates{}
+					if tokens, ok := parseStep(step); ok {
+						if byTier[t.tier] == nil {
+							byTier[t.tier] = map[int64]*rates{}
 						}
-						if all[t.tier][tokens] == nil {
-							all[t.tier][tokens] = new(rates)
+						if byTier[t.tier][tokens] == nil {
+							byTier[t.tier][tokens] = new(rates)
 						}
 						perMillion := tidy(usd * 1e6)
-						*of.field(all[t.tier][tokens]) = &perMillion
+						*rate.field(byTier[t.tier][tokens]) = &perMillion
 					}
 					break
 				}
@@ -319,7 +319,7 @@ func litellmEntry(fields map[string]json.RawMessage) (e entry, ok bool) {
 			break
 		}
 	}
-	base := all[""][0]
+	base := byTier[""][0]
 	mode := strings.Trim(string(fields["mode"]), `"`)
 	if base == nil || base.Input == nil || rawjson.Number(fields["input_cost_per_query"]) > 0 {
 		return e, false
@@ -333,32 +333,33 @@ func litellmEntry(fields map[string]json.RawMessage) (e entry, ok bool) {
 	if thought := fields["output_cost_per_reasoning_token"]; thought != nil && tidy(rawjson.Number(thought)*1e6) != *base.Output {
 		return e, false // no price of ours tells thoughts from other output
 	}
-	e.scheduled = schedule(all[""])
+	e.scheduled = scheduleOf(byTier[""])
 	for _, t := range litellmTiers {
-		if of := all[t.tier]; t.tier != "" && of[0] != nil && of[0].Input != nil && of[0].Output != nil {
-			e.When = append(e.When, when{Tier: t.tier, scheduled: schedule(of)})
+		if rate := byTier[t.tier]; t.tier != "" && rate[0] != nil && rate[0].Input != nil && rate[0].Output != nil {
+			e.When = append(e.When, when{Tier: t.tier, scheduled: scheduleOf(rate)})
 		}
 	}
 	return e, true
 }
 
-// schedule returns rates by the length of the prompt. What a step does not say is as below it.
-func schedule(by map[int64]*rates) (s scheduled) {
+// scheduleOf returns the rates by the length of the prompt. A rate that a step leaves out is that of the step
+// below.
+func scheduleOf(byStep map[int64]*rates) (s scheduled) {
 	var steps []int64
-	for tokens := range by {
+	for tokens := range byStep {
 		steps = append(steps, tokens)
 	}
 	slices.Sort(steps)
-	s.rates = *by[0]
+	s.rates = *byStep[0]
 	below := s.rates
 	for _, tokens := range steps {
 		if tokens == 0 {
 			continue
 		}
-		r := *by[tokens]
-		for _, of := range rateOf {
-			if field := of.field(&r); *field == nil {
-				*field = *of.field(&below)
+		r := *byStep[tokens]
+		for _, rate := range litellmRates {
+			if field := rate.field(&r); *field == nil {
+				*field = *rate.field(&below)
 			}
 		}
 		s.Above, below = append(s.Above, above{tokens, r}), r
@@ -366,8 +367,8 @@ func schedule(by map[int64]*rates) (s scheduled) {
 	return s
 }
 
-// stepOf reads _above_200k_tokens; "" is no step.
-func stepOf(text string) (tokens int64, ok bool) {
+// parseStep parses a step such as _above_200k_tokens; "" is no step.
+func parseStep(text string) (tokens int64, ok bool) {
 	if text == "" {
 		return 0, true
 	}

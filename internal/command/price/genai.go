@@ -22,17 +22,17 @@ type Genai struct {
 	} `json:"models"`
 }
 
-// List converts the provider's models. It also names the match rules that have no form here;
-// their models are left out unless another rule finds them.
+// List converts the provider's models. It also returns the match rules that have no form here. Their models
+// are left out unless another rule finds them.
 func (g *Genai) List() (models []Listed, leftOut []string, err error) {
-	for _, m := range g.Models {
-		names, odd := m.Match.names()
-		for _, rule := range odd {
-			leftOut = append(leftOut, g.ID+": "+m.ID+": "+rule)
+	for _, model := range g.Models {
+		names, unsupported := model.Match.names()
+		for _, rule := range unsupported {
+			leftOut = append(leftOut, g.ID+": "+model.ID+": "+rule)
 		}
-		e, err := genaiEntry(m.Prices)
+		e, err := genaiEntry(model.Prices)
 		if err != nil {
-			return nil, nil, fmt.Errorf("%s: %s: %w", g.ID, m.ID, err)
+			return nil, nil, fmt.Errorf("%s: %s: %w", g.ID, model.ID, err)
 		}
 		if len(names) > 0 {
 			models = append(models, Listed{Match: names, entry: e})
@@ -59,9 +59,8 @@ var (
 	notSpeech = `^(?!.*-[tT][tT][sS](?:$|-))`
 )
 
-// names returns the rule as names with *, each once, and the parts of it that have no such
-// form.
-func (m match) names() (names, odd []string) {
+// names returns the rule as names with *, each once, and the parts of it that have no such form.
+func (m match) names() (names, unsupported []string) {
 	switch {
 	case m.Equals != "":
 		names = []string{m.Equals}
@@ -78,15 +77,15 @@ func (m match) names() (names, odd []string) {
 		return nil, []string{m.String()}
 	}
 	for _, part := range m.Or {
-		more, strange := part.names()
+		more, moreUnsupported := part.names()
 		for _, name := range more {
 			if !slices.Contains(names, name) {
 				names = append(names, name)
 			}
 		}
-		odd = append(odd, strange...)
+		unsupported = append(unsupported, moreUnsupported...)
 	}
-	return names, odd
+	return names, unsupported
 }
 
 // String returns the rule as JSON.
@@ -109,24 +108,24 @@ type conditional struct {
 	Prices map[string]amount `json:"prices"`
 }
 
-// genaiEntry converts the prices of a model. A model that is free, or that at any time is not
-// paid by the token of text alone, gets none.
+// genaiEntry converts the prices of a model. A model gets none if it is free, or if it is at any time not
+// priced by tokens of text alone.
 func genaiEntry(raw json.RawMessage) (e entry, err error) {
-	all := make([]conditional, 1)
+	prices := make([]conditional, 1)
 	if bytes.HasPrefix(raw, []byte("{")) {
-		err = json.Unmarshal(raw, &all[0].Prices)
+		err = json.Unmarshal(raw, &prices[0].Prices)
 	} else {
-		err = json.Unmarshal(raw, &all)
+		err = json.Unmarshal(raw, &prices)
 	}
 	if err != nil {
 		return e, err
 	}
-	for i, c := range all {
-		s, paid, err := rated(c.Prices)
+	for i, c := range prices {
+		s, paid, err := scheduleFrom(c.Prices)
 		if err != nil || !paid {
 			return entry{}, err
 		}
-		w := when{scheduled: s}
+		condition := when{scheduled: s}
 		switch {
 		case c.Constraint == nil && i == 0:
 			e.scheduled = s
@@ -134,42 +133,42 @@ func genaiEntry(raw json.RawMessage) (e entry, err error) {
 		case c.Constraint == nil:
 			return entry{}, fmt.Errorf("price %d has no constraint: want one", i+1)
 		case c.Constraint.Type == "start_date":
-			w.From = c.Constraint.Start
+			condition.From = c.Constraint.Start
 		case c.Constraint.Type == "time_of_date":
-			w.Hours = minutes(c.Constraint.StartTime) + "-" + minutes(c.Constraint.EndTime)
+			condition.Hours = withoutSeconds(c.Constraint.StartTime) + "-" + withoutSeconds(c.Constraint.EndTime)
 		default:
 			return entry{}, fmt.Errorf("constraint %q: want start_date or time_of_date", c.Constraint.Type)
 		}
 		if e.Input == nil { // no price holds before the first constraint
 			return entry{}, nil
 		}
-		if _, err := w.read(); err != nil {
+		if _, err := condition.toCase(); err != nil {
 			return entry{}, err
 		}
-		e.When = append(e.When, w)
+		e.When = append(e.When, condition)
 	}
 	return e, nil
 }
 
-// minutes returns a time of the day without its seconds and zone, as 00:30 for 00:30:00Z.
-func minutes(clock string) string { return clock[:min(len(clock), len("00:30"))] }
+// withoutSeconds returns a time of the day without its seconds and zone, as 00:30 for 00:30:00Z.
+func withoutSeconds(clock string) string { return clock[:min(len(clock), len("00:30"))] }
 
-// rated converts the data's prices per million tokens into rates; false: the model is free, or
-// is also paid by the request. Likewise a model that also writes sound or pictures: their
-// tokens cost more, and no usage that headrace reads tells them apart.
-func rated(p map[string]amount) (s scheduled, paid bool, err error) {
-	if p[genaiKeys[0]].base == 0 {
+// scheduleFrom converts prices per million tokens into a schedule. It is false for a model that is free or
+// also priced by the request. It is also false for one that writes sound or pictures. Those tokens cost more,
+// and no usage that headrace reads tells them apart.
+func scheduleFrom(amounts map[string]amount) (s scheduled, paid bool, err error) {
+	if amounts[genaiKeys[0]].base == 0 {
 		return s, false, nil
 	}
-	for key := range p {
+	for key := range amounts {
 		if key == "requests_kcount" || strings.HasPrefix(key, "output_") && key != genaiKeys[1] {
 			return s, false, nil
 		}
 	}
-	s.rates = ratesAbove(p, -1)
+	s.rates = ratesAbove(amounts, -1)
 	var starts []int64
 	for _, key := range genaiKeys {
-		for _, t := range p[key].tiers {
+		for _, t := range amounts[key].tiers {
 			if t.Start <= 0 {
 				return s, false, fmt.Errorf("a step starts at %d tokens", t.Start)
 			}
@@ -178,7 +177,7 @@ func rated(p map[string]amount) (s scheduled, paid bool, err error) {
 	}
 	slices.Sort(starts)
 	for _, start := range slices.Compact(starts) {
-		s.Above = append(s.Above, above{start, ratesAbove(p, start)})
+		s.Above = append(s.Above, above{start, ratesAbove(amounts, start)})
 	}
 	return s, true, nil
 }
@@ -186,14 +185,14 @@ func rated(p map[string]amount) (s scheduled, paid bool, err error) {
 // genaiKeys are the data's names of the rates.
 var genaiKeys = [...]string{"input_mtok", "output_mtok", "cache_read_mtok", "cache_write_mtok", "cache_write_1h_mtok"}
 
-// ratesAbove returns the rates of a prompt that is just longer than a start.
-func ratesAbove(p map[string]amount, start int64) (r rates) {
-	input, output := p[genaiKeys[0]].above(start), p[genaiKeys[1]].above(start)
+// ratesAbove returns the rates for a prompt that is just longer than start tokens.
+func ratesAbove(amounts map[string]amount, start int64) (r rates) {
+	input, output := amounts[genaiKeys[0]].above(start), amounts[genaiKeys[1]].above(start)
 	r.Input, r.Output = &input, &output
-	for i, to := range []**float64{&r.Cached, &r.Write, &r.LongWrite} {
-		if a, ok := p[genaiKeys[i+2]]; ok {
+	for i, target := range []**float64{&r.Cached, &r.Write, &r.LongWrite} {
+		if a, ok := amounts[genaiKeys[i+2]]; ok {
 			usd := a.above(start)
-			*to = &usd
+			*target = &usd
 		}
 	}
 	return r
@@ -210,7 +209,7 @@ type amountStep struct {
 	Price float64 `json:"price"`
 }
 
-// UnmarshalJSON reads a number, or an object of a base and tiers.
+// UnmarshalJSON reads a number, or an object with a base and tiers.
 func (a *amount) UnmarshalJSON(text []byte) error {
 	if json.Unmarshal(text, &a.base) == nil {
 		return nil
@@ -230,7 +229,7 @@ func (a *amount) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// above returns the price of a prompt that is just longer than a start.
+// above returns the price for a prompt that is just longer than start tokens.
 func (a amount) above(start int64) float64 {
 	usd := a.base
 	for _, t := range a.tiers {

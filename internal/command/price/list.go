@@ -49,17 +49,17 @@ func Source() string { return list().Source }
 // Vendors returns the names of the vendors that the list has prices of.
 func Vendors() []string { return slices.Sorted(maps.Keys(list().Vendors)) }
 
-// of returns a vendor's prices for its models; nil: they are not known.
-func (l *builtIn) of(vendor string) []modelPrices {
+// pricesFor returns a vendor's prices for its models; nil: they are not known.
+func (l *builtIn) pricesFor(vendor string) []modelPrices {
 	var all []modelPrices
 	for _, source := range l.Vendors[vendor] {
-		all = append(all, l.from(source))
+		all = append(all, l.pricesOfSource(source))
 	}
 	return all
 }
 
-// from returns the prices of a source.
-func (l *builtIn) from(source string) modelPrices {
+// pricesOfSource returns the prices of a source.
+func (l *builtIn) pricesOfSource(source string) modelPrices {
 	var models []Listed
 	must(json.Unmarshal(l.Models[source], &models))
 	return modelPricesOf(models, l.Tiers[source])
@@ -89,40 +89,39 @@ func (p pattern) matches(name string) bool {
 		strings.Contains(name[len(p.start):len(name)-len(p.end)], p.middle)
 }
 
-// modelPricesOf makes a source's list ready for find. A model without a price in tokens is
-// known, and has none.
+// modelPricesOf prepares a source's list for find. A model without a price in tokens is known, and has none.
 func modelPricesOf(models []Listed, tiers map[string]float64) modelPrices {
-	c := modelPrices{names: make(map[string]*Price, len(models))}
+	prices := modelPrices{names: make(map[string]*Price, len(models))}
 	for i := range models {
-		m := &models[i]
+		model := &models[i]
 		var price *Price
-		if m.Input != nil {
-			if p, err := m.price(); err == nil { // a test makes sure of it for the built-in list
-				p.addTiers(tiers)
-				price = &p
+		if model.Input != nil {
+			if parsed, err := model.toPrice(); err == nil { // a test makes sure of it for the built-in list
+				parsed.addTiers(tiers)
+				price = &parsed
 			}
 		}
-		for _, name := range m.Match {
-			c.add(name, price)
+		for _, name := range model.Match {
+			prices.add(name, price)
 		}
 	}
-	slices.SortStableFunc(c.patterns, func(a, b pattern) int {
+	slices.SortStableFunc(prices.patterns, func(a, b pattern) int {
 		return len(b.start) + len(b.middle) + len(b.end) - len(a.start) - len(a.middle) - len(a.end)
 	})
-	return c
+	return prices
 }
 
-// addTiers adds the factors of a source to the price of one of its models, for tiers of which the price says nothing.
+// addTiers adds the factors that a source asks for its tiers, unless the price has its own for that tier.
 func (p *Price) addTiers(tiers map[string]float64) {
-	for _, t := range [...]provider.Tier{provider.FlexTier, provider.PriorityTier, provider.BatchTier} {
-		has := slices.ContainsFunc(p.When, func(c Case) bool { return c.Tier == t })
-		if times, ok := tiers[t.String()]; ok && !has {
-			p.When = append(p.When, Case{Tier: t, Times: times})
+	for _, tier := range [...]provider.Tier{provider.FlexTier, provider.PriorityTier, provider.BatchTier} {
+		isSet := slices.ContainsFunc(p.When, func(c Case) bool { return c.Tier == tier })
+		if times, ok := tiers[tier.String()]; ok && !isSet {
+			p.When = append(p.When, Case{Tier: tier, Times: times})
 		}
 	}
 }
 
-// add adds a name; if two models share a name, the first has it.
+// add adds a name or a pattern of a model. If two models share a name, the first one has it.
 func (c *modelPrices) add(name string, price *Price) {
 	lower := strings.ToLower(name)
 	if parts := strings.Split(lower, "*"); len(parts) > 1 {
@@ -136,8 +135,8 @@ func (c *modelPrices) add(name string, price *Price) {
 	}
 }
 
-// find finds a model by its name, in upper or lower case. Else it tries the name of which the
-// model is a dated build, and then the longest pattern. Gemini's names may begin with models/.
+// find looks up a model by its name, in upper or lower case. Then it tries the name without a date, and then
+// the longest pattern. Gemini's names may begin with models/.
 func (c *modelPrices) find(model string) (p *Price, known bool) {
 	if p, known = c.names[model]; known {
 		return p, true
@@ -149,27 +148,26 @@ func (c *modelPrices) find(model string) (p *Price, known bool) {
 	if p, known = c.names[Undated(name)]; known {
 		return p, true
 	}
-	for _, x := range c.patterns {
-		if x.matches(name) {
-			return x.price, true
+	for _, candidate := range c.patterns {
+		if candidate.matches(name) {
+			return candidate.price, true
 		}
 	}
 	return nil, false
 }
 
-// Undated returns the name of a model without the date at the end of a build's name: gpt-4o
-// for gpt-4o-2024-08-06, claude-sonnet-4 for claude-sonnet-4-20250514.
+// Undated returns a model's name without the date of its build: gpt-4o for gpt-4o-2024-08-06, claude-sonnet-4
+// for claude-sonnet-4-20250514.
 func Undated(model string) string {
 	for _, date := range [...]string{"-20dd-dd-dd", "-20dddddd"} {
-		if at := len(model) - len(date); at >= 0 && isDate(model[at:], date) {
-			return model[:at]
+		if start := len(model) - len(date); start >= 0 && isDate(model[start:], date) {
+			return model[:start]
 		}
 	}
 	return model
 }
 
-// isDate reports whether s looks like the pattern date, where d is any digit. Both have the
-// same length.
+// isDate reports whether s matches the pattern date, in which d is any digit. Both must have the same length.
 func isDate(s, date string) bool {
 	for i := range len(s) {
 		if date[i] != s[i] && (date[i] != 'd' || s[i] < '0' || s[i] > '9') {

@@ -40,7 +40,7 @@ func TestBuiltInList(t *testing.T) {
 			if len(m.Match) == 0 || m.Input == nil && (m.Output != nil || m.Above != nil) {
 				t.Errorf("%s: %v", source, m.Match)
 			}
-			if p, fault := m.price(); m.Input != nil && (fault != nil || p.Input <= 0 || p.Cached > p.Input) {
+			if p, fault := m.toPrice(); m.Input != nil && (fault != nil || p.Input <= 0 || p.Cached > p.Input) {
 				t.Errorf("%s: %v: %+v: %v", source, m.Match, p, fault)
 			}
 		}
@@ -84,7 +84,7 @@ func TestPricesByName(t *testing.T) {
 	} {
 		table := givenTable(t, "", "", tt.vendor)
 		p, source, ok := table.Of(tt.model)
-		got, _ := p.rates(1, provider.StandardTier, friday)
+		got, _ := p.ratesFor(1, provider.StandardTier, friday)
 		got.LongWrite = 0 // the oracle's test has those
 		if want := (Rates{Input: tt.input, Output: tt.output, Cached: tt.cached, Write: tt.write}); !ok || source != FromTable() || got != want {
 			t.Errorf("%s: %s: %+v, %v, %v, want %+v", tt.vendor, tt.model, got, source, ok, want)

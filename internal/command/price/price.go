@@ -29,7 +29,7 @@ type Step struct {
 	Rates
 }
 
-// at returns the rates of a request with such a prompt, tokens of caches included.
+// at returns the rates of a request whose prompt has that many tokens, including cached ones.
 func (s *Schedule) at(prompt float64) Rates {
 	r := s.Rates
 	for _, step := range s.Above {
@@ -62,17 +62,17 @@ const ownRates = -1
 
 const day = 24 * time.Hour
 
-// dated reports whether the case holds on the day of an instant.
-func (c *Case) dated(at time.Time) bool {
+// isDay reports whether the case holds on the day of an instant.
+func (c *Case) isDay(at time.Time) bool {
 	return !at.Before(c.From) && (c.Until.IsZero() || at.Before(c.Until.Add(day)))
 }
 
 // Over reports whether the case will never hold again.
 func (c *Case) Over(at time.Time) bool { return !c.Until.IsZero() && !at.Before(c.Until.Add(day)) }
 
-// Holds reports whether the case holds at an instant. Hours may run over midnight.
+// Holds reports whether the case holds at an instant. Its hours may run over midnight.
 func (c *Case) Holds(at time.Time) bool {
-	if !c.dated(at) {
+	if !c.isDay(at) {
 		return false
 	}
 	if c.Begin == c.End {
@@ -85,31 +85,31 @@ func (c *Case) Holds(at time.Time) bool {
 	return clock >= c.Begin || clock < c.End
 }
 
-// rates returns the rates of a request; false: the price does not say what its tier costs.
-func (p *Price) rates(prompt float64, tier provider.Tier, at time.Time) (Rates, bool) {
-	of := &p.Schedule
-	var tiered *Case
+// ratesFor returns the rates of a request at an instant; false if the price of its tier is unknown.
+func (p *Price) ratesFor(prompt float64, tier provider.Tier, at time.Time) (Rates, bool) {
+	standard := &p.Schedule
+	var ofTier *Case
 	for i := range p.When {
 		switch c := &p.When[i]; {
 		case !c.Holds(at):
 		case c.Tier == provider.StandardTier:
-			of = &c.Schedule
+			standard = &c.Schedule
 		case c.Tier == tier:
-			tiered = c
+			ofTier = c
 		}
 	}
 	switch {
 	case tier == provider.StandardTier:
-		return of.at(prompt), true
-	case tiered == nil:
+		return standard.at(prompt), true
+	case ofTier == nil:
 		return Rates{}, false
-	case tiered.Times == ownRates:
-		return tiered.at(prompt), true
+	case ofTier.Times == ownRates:
+		return ofTier.at(prompt), true
 	}
-	return of.at(prompt).times(tiered.Times), true
+	return standard.at(prompt).multiply(ofTier.Times), true
 }
 
-func (r Rates) times(x float64) Rates {
+func (r Rates) multiply(x float64) Rates {
 	return Rates{Input: x * r.Input, Output: x * r.Output, Cached: x * r.Cached, Write: x * r.Write, LongWrite: x * r.LongWrite}
 }
 
@@ -122,52 +122,52 @@ const perToken = 1e6
 // mostMoney is the most that a call may cost, in picodollars: a thousand dollars less than fits.
 const mostMoney = 9e18
 
-// Of returns the cost of so many tokens at an instant. A call that reported no tokens has no
-// known cost, unless the price is 0, and nor has one in a tier that the price does not name.
-func (p *Price) Of(u provider.Usage, at time.Time) (cost limiter.Money, known bool) {
+// Of returns the cost of a usage at an instant. The cost is unknown if the tier has no price. It is also
+// unknown if the call reported no tokens, unless the model is free.
+func (p *Price) Of(usage provider.Usage, at time.Time) (cost limiter.Money, known bool) {
 	if p.free() {
 		return 0, true
 	}
-	if u.InputTokens == 0 && u.OutputTokens == 0 {
+	if usage.InputTokens == 0 && usage.OutputTokens == 0 {
 		return 0, false
 	}
-	r, known := p.rates(float64(u.InputTokens), u.Tier, at)
+	r, known := p.ratesFor(float64(usage.InputTokens), usage.Tier, at)
 	if !known {
 		return 0, false
 	}
-	cached := min(u.CachedTokens, u.InputTokens) // parts never exceed the whole
-	written := min(u.CacheWriteTokens, u.InputTokens-cached)
-	long := min(u.LongWriteTokens, written)
-	plain := u.InputTokens - cached - written
-	x := perToken * (r.Input*float64(plain) + r.Cached*float64(cached) + r.Write*float64(written-long) + r.LongWrite*float64(long) + r.Output*float64(u.OutputTokens))
-	if !(x >= 0 && x <= mostMoney) { // the provider's counts may be nonsense
+	cached := min(usage.CachedTokens, usage.InputTokens) // parts never exceed the whole
+	written := min(usage.CacheWriteTokens, usage.InputTokens-cached)
+	long := min(usage.LongWriteTokens, written)
+	plain := usage.InputTokens - cached - written
+	picodollarCost := perToken * (r.Input*float64(plain) + r.Cached*float64(cached) + r.Write*float64(written-long) + r.LongWrite*float64(long) + r.Output*float64(usage.OutputTokens))
+	if !(picodollarCost >= 0 && picodollarCost <= mostMoney) { // the provider's counts may be nonsense
 		return 0, false
 	}
-	return limiter.USD(x / picodollars), true
+	return limiter.USD(picodollarCost / picodollars), true
 }
 
-// Estimate returns what so many tokens would cost from an instant on, without any cache, in the
-// standard tier. Of prices that change with the hour it takes the highest, so that no sum is too
-// low.
+// Estimate returns what so many tokens would cost from an instant on, in the standard tier and without any
+// cache. If the price changes with the hour it takes the highest, so that no sum is too low.
 func (p *Price) Estimate(input, output float64, at time.Time) limiter.Money {
 	cost := func(s *Schedule) float64 {
 		r := s.at(input)
 		return r.Input*input + r.Output*output
 	}
-	most := cost(&p.Schedule)
+	highest := cost(&p.Schedule)
 	for i := range p.When {
 		switch c := &p.When[i]; {
-		case c.Tier != provider.StandardTier || !c.dated(at):
+		case c.Tier != provider.StandardTier || !c.isDay(at):
 		case c.Begin == c.End:
-			most = cost(&c.Schedule)
+			highest = cost(&c.Schedule)
 		default:
-			most = max(most, cost(&c.Schedule))
+			highest = max(highest, cost(&c.Schedule))
 		}
 	}
-	return limiter.USD(most * perToken / picodollars)
+	return limiter.USD(highest * perToken / picodollars)
 }
 
-// EstimateIn is Estimate for a tier of service; false: the price does not say what that costs. Of several cases the last counts.
+// EstimateIn is Estimate for a tier of service; false if the price of that tier is unknown. Of several cases
+// the last counts.
 func (p *Price) EstimateIn(tier provider.Tier, input, output float64, at time.Time) (limiter.Money, bool) {
 	usual := p.Estimate(input, output, at)
 	if tier == provider.StandardTier || p.free() {
@@ -175,7 +175,7 @@ func (p *Price) EstimateIn(tier provider.Tier, input, output float64, at time.Ti
 	}
 	for _, c := range slices.Backward(p.When) {
 		switch {
-		case c.Tier != tier || !c.dated(at):
+		case c.Tier != tier || !c.isDay(at):
 		case c.Times == ownRates:
 			r := c.at(input)
 			return limiter.USD((r.Input*input + r.Output*output) * perToken / picodollars), true

@@ -18,11 +18,11 @@ import (
 // model. It does not change once it is made, so many goroutines may use it at once. A lookup of a
 // name in small letters allocates nothing.
 type Table struct {
-	file   []modelPrices // --prices; of several sources, the first that knows a model counts
-	others *Price        // --price, or the lane's own
-	isLane bool          // others is the lane's own
-	listed []modelPrices // the list of this build, likewise
-	tells  bool          // its provider's answers say what they cost
+	file        []modelPrices // --prices; of several sources, the first that knows a model counts
+	others      *Price        // --price, or the lane's own
+	isLane      bool          // others is the lane's own
+	listed      []modelPrices // the list of this build, likewise
+	reportsCost bool          // its provider's answers say what they cost
 }
 
 // The sources of a cost: the first that has one counts.
@@ -38,9 +38,9 @@ func FromTable() string { return fromTable() }
 
 var fromTable = sync.OnceValue(func() string { return "table of " + AsOf() })
 
-// Read makes the table of a run that calls one vendor. The user's prices are those of a file,
-// and one price for all models that the file does not name, written IN,OUT, IN,OUT,CACHED or
-// IN,OUT,CACHED,WRITE. Each may be "". The error says which flag is wrong.
+// Read makes the table of a run that calls one vendor. The file has the user's prices. others is one price
+// for all models that are not in it, as IN,OUT[,CACHED[,WRITE]]. Each may be "". The error names the wrong
+// flag.
 func Read(file, others, vendor string) (t Table, err error) {
 	var models *fileModels
 	if file != "" {
@@ -60,31 +60,30 @@ func ReadText(text, others, vendor string) (Table, error) {
 	return tableOf(models, others, vendor)
 }
 
-// tableOf makes the table of the models of a file, if there is one, and of the price for all others.
+// tableOf makes a table from the models of a file, if there is one, and the price for all others.
 func tableOf(models *fileModels, others, vendor string) (t Table, err error) {
-	l := list()
-	t.file = models.of(vendor, l)
+	builtInList := list()
+	t.file = models.pricesFor(vendor, builtInList)
 	if others != "" {
-		p, ok := parse(others)
+		p, ok := parseFlag(others)
 		if !ok {
 			return Table{}, fmt.Errorf("--price: %q is invalid: write IN,OUT, IN,OUT,CACHED or IN,OUT,CACHED,WRITE in USD per million tokens, such as 2.5,10, none of them above 1e9", others)
 		}
-		if sources := l.Vendors[vendor]; len(sources) > 0 {
-			p.addTiers(l.Tiers[sources[0]])
+		if sources := builtInList.Vendors[vendor]; len(sources) > 0 {
+			p.addTiers(builtInList.Tiers[sources[0]])
 		}
 		t.others = &p
 	}
 	row, _ := catalog.Named(vendor)
-	t.listed, t.tells = l.of(vendor), row.TellsCost
+	t.listed, t.reportsCost = builtInList.pricesFor(vendor), row.TellsCost
 	return t, nil
 }
 
 // OfLane says that the price for all other models is the lane's own, and beats the file.
 func (t *Table) OfLane() { t.isLane = true }
 
-// Of returns the price of a model, and its source. It finds the model by its name, by the name of
-// which it is a dated build, or by a pattern. It guesses no other name: gpt-4o-mini is not a
-// gpt-4o.
+// Of returns the price of a model, and its source. It finds the model by its name, by its name without a
+// date, or by a pattern. It guesses no other name: gpt-4o-mini is not a gpt-4o.
 func (t *Table) Of(model string) (p Price, source string, ok bool) {
 	if t.others != nil && t.isLane {
 		return *t.others, FromLane, true
@@ -101,8 +100,8 @@ func (t *Table) Of(model string) (p Price, source string, ok bool) {
 	return Price{}, "", false
 }
 
-// find returns the price of a model, nil if it has none. Of several sources the first that knows
-// the model counts, even if it knows that the model has no price.
+// find returns the price of a model; nil if it has none. Of several sources the first that knows the model
+// counts, even if the model has no price there.
 func find(all []modelPrices, model string) *Price {
 	for i := range all {
 		if p, known := all[i].find(model); known {
@@ -112,16 +111,16 @@ func find(all []modelPrices, model string) *Price {
 	return nil
 }
 
-// Cost returns the cost of a model's tokens at an instant, and its source; false: it is not known.
-func (t *Table) Cost(model string, u provider.Usage, at time.Time) (cost limiter.Money, source string, known bool) {
-	if u.HasTold && t.tells {
-		return limiter.Money(u.Told), FromProvider, true
+// Cost returns the cost of a model's tokens at an instant, and its source; false if it is unknown.
+func (t *Table) Cost(model string, usage provider.Usage, at time.Time) (cost limiter.Money, source string, known bool) {
+	if usage.HasTold && t.reportsCost {
+		return limiter.Money(usage.Told), FromProvider, true
 	}
 	p, source, ok := t.Of(model)
 	if !ok {
 		return 0, "", false
 	}
-	if cost, known = p.Of(u, at); !known {
+	if cost, known = p.Of(usage, at); !known {
 		return 0, "", false
 	}
 	return cost, source, true
@@ -131,7 +130,7 @@ func (t *Table) Cost(model string, u provider.Usage, at time.Time) (cost limiter
 // prices every few months.
 const oldAfter = 120 * day
 
-// Old says that the list of this build is old, as a sentence; "" if it is not.
+// Old returns a warning if the built-in list is old; "" if it is not.
 func Old(now time.Time) string {
 	asOf, err := time.Parse(time.DateOnly, AsOf())
 	age := now.Sub(asOf)
@@ -141,8 +140,9 @@ func Old(now time.Time) string {
 	return fmt.Sprintf("the built-in prices are %d days old (of %s) and may have changed: a newer headrace has newer ones, and --prices FILE has yours", int(age/day), AsOf())
 }
 
-// parse reads IN,OUT, IN,OUT,CACHED or IN,OUT,CACHED,WRITE. A single 0 is a free lane's.
-func parse(s string) (Price, bool) {
+// parseFlag parses a value of --price: IN,OUT, IN,OUT,CACHED or IN,OUT,CACHED,WRITE. A single 0 is the price
+// of a free lane.
+func parseFlag(s string) (Price, bool) {
 	if strings.TrimSpace(s) == "0" {
 		return Price{}, true
 	}
@@ -158,7 +158,7 @@ func parse(s string) (Price, bool) {
 		return Price{}, false
 	}
 	amounts = append(amounts, nil, nil)
-	p, err := entry{scheduled: scheduled{rates: rates{Input: amounts[0], Output: amounts[1], Cached: amounts[2], Write: amounts[3]}}}.price()
+	p, err := entry{scheduled: scheduled{rates: rates{Input: amounts[0], Output: amounts[1], Cached: amounts[2], Write: amounts[3]}}}.toPrice()
 	return p, err == nil
 }
 
