@@ -35,7 +35,7 @@ A model that nobody knows is an error, exit code 2. docs/prices.md describes the
 // flags are those of prices.
 type flags struct{ provider, price, file string }
 
-// Command makes headrace prices.
+// Command returns the command headrace prices.
 func Command(w *world.World) *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{
@@ -70,17 +70,17 @@ func (f *flags) show(w *world.World, model string) error {
 		return settings.Usage(err)
 	}
 	if len(offers) == 0 {
-		by := ""
+		ofProvider := ""
 		if f.provider != "" {
-			by = " of " + f.provider
+			ofProvider = " of " + f.provider
 		}
-		return exit.Refuse("prices: %s: no known price%s: give it with --price IN,OUT or --prices FILE, in USD per million tokens; a model of your own server is free with --price 0", printable.Line(model), by)
+		return exit.Refuse("prices: %s: no known price%s: give it with --price IN,OUT or --prices FILE, in USD per million tokens; a model of your own server is free with --price 0", printable.Line(model), ofProvider)
 	}
 	out, now := exit.ForPeople(w.Stdout), w.Clock.Now()
 	fmt.Fprintf(out, "%s, in USD per million tokens:\n\n", printable.Line(model))
 	writeTable(out, offers, now)
-	for _, o := range offers {
-		if old := price.Old(now); old != "" && o.source == price.FromTable() {
+	for _, candidate := range offers {
+		if old := price.Old(now); old != "" && candidate.source == price.FromTable() {
 			fmt.Fprintf(out, "\n%s\n", old)
 			break
 		}
@@ -88,8 +88,8 @@ func (f *flags) show(w *world.World, model string) error {
 	return nil
 }
 
-// offers returns the price that counts for each vendor that is asked; the user's own price is
-// that of all.
+// offers returns the price of each vendor that has the model. A price of the user's own is the same for all,
+// and is returned once.
 func (f *flags) offers(model string) ([]offer, error) {
 	names := []string{f.provider}
 	if f.provider == "" {
@@ -99,11 +99,11 @@ func (f *flags) offers(model string) ([]offer, error) {
 	}
 	var all []offer
 	for _, name := range names {
-		of := name
+		vendor := name
 		if name == settings.ProviderSim {
-			of = ""
+			vendor = ""
 		}
-		table, err := price.Read(f.file, f.price, of)
+		table, err := price.Read(f.file, f.price, vendor)
 		if err != nil {
 			return nil, err
 		}
@@ -111,24 +111,24 @@ func (f *flags) offers(model string) ([]offer, error) {
 		if !ok {
 			continue
 		}
-		o := offer{vendor: name, source: source, price: p}
+		found := offer{vendor: name, source: source, price: p}
 		if source == price.FromFlag || name == "" { // the same for all
-			o.vendor = "any"
-			return []offer{o}, nil
+			found.vendor = "any"
+			return []offer{found}, nil
 		}
-		all = append(all, o)
+		all = append(all, found)
 	}
 	return all, nil
 }
 
-// writeTable writes a row for each price, and one for each of its steps and cases. Vendors of one
+// writeTable writes a row for each price, and one for each of its steps and cases. Vendors with the same
 // price share a row.
 func writeTable(out io.Writer, offers []offer, now time.Time) {
 	var table strings.Builder
 	fmt.Fprintln(&table, "  PROVIDER\tINPUT\tOUTPUT\tCACHED\tWRITE\tWRITE 1H\tFROM")
 	var texts, vendors []string
 	for _, o := range offers {
-		text := rows(&o, now)
+		text := rowsOf(&o, now)
 		for i := range texts {
 			if texts[i] == text {
 				vendors[i], text = vendors[i]+", "+o.vendor, ""
@@ -140,7 +140,7 @@ func writeTable(out io.Writer, offers []offer, now time.Time) {
 		}
 	}
 	for i, text := range texts {
-		names := wrapped(vendors[i])
+		names := wrapNames(vendors[i])
 		first, rest, _ := strings.Cut(text, "\n")
 		fmt.Fprintf(&table, "  %s%s\n", names[0], first)
 		for _, more := range names[1:] {
@@ -154,8 +154,8 @@ func writeTable(out io.Writer, offers []offer, now time.Time) {
 // vendorCells is the width of the first column: with the others, a line has at most 100 cells.
 const vendorCells = 34
 
-// wrapped divides a list of names into lines.
-func wrapped(names string) (lines []string) {
+// wrapNames divides a list of names into lines that fit the first column.
+func wrapNames(names string) (lines []string) {
 	line := ""
 	for name := range strings.SplitAfterSeq(names, ", ") {
 		if line != "" && len(line)+len(strings.TrimSpace(name)) > vendorCells {
@@ -166,7 +166,8 @@ func wrapped(names string) (lines []string) {
 	return append(lines, line)
 }
 
-func rows(o *offer, now time.Time) string {
+// rowsOf returns the rows of an offer: its rates now, their steps, and the cases that may still hold.
+func rowsOf(o *offer, now time.Time) string {
 	var b strings.Builder
 	row := func(name string, r price.Rates, source string) {
 		fmt.Fprintf(&b, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", name, number(r.Input), number(r.Output), number(r.Cached), number(r.Write), number(r.LongWrite), source)
@@ -180,27 +181,27 @@ func rows(o *offer, now time.Time) string {
 	base := &o.price.Schedule
 	var others []*price.Case
 	for i := range o.price.When {
-		switch c := &o.price.When[i]; {
-		case c.Over(now):
-		case c.Begin == c.End && c.Tier == provider.StandardTier && c.Holds(now): // it replaces those before it
-			base = &c.Schedule
+		switch priceCase := &o.price.When[i]; {
+		case priceCase.Over(now):
+		case priceCase.Begin == priceCase.End && priceCase.Tier == provider.StandardTier && priceCase.Holds(now): // it replaces those before it
+			base = &priceCase.Schedule
 		default:
-			others = append(others, c)
+			others = append(others, priceCase)
 		}
 	}
 	schedule("", base, o.source)
-	for _, c := range others {
-		if name := "    " + nameOf(c); c.Tier != provider.StandardTier && c.Times >= 0 {
-			fmt.Fprintf(&b, "%s\t× %s\t\t\t\t\t\n", name, number(c.Times))
+	for _, priceCase := range others {
+		if name := "    " + caseConditions(priceCase); priceCase.Tier != provider.StandardTier && priceCase.Times >= 0 {
+			fmt.Fprintf(&b, "%s\t× %s\t\t\t\t\t\n", name, number(priceCase.Times))
 		} else {
-			schedule(name, &c.Schedule, "")
+			schedule(name, &priceCase.Schedule, "")
 		}
 	}
 	return b.String()
 }
 
-// nameOf says when a case holds.
-func nameOf(c *price.Case) string {
+// caseConditions describes when a price applies: its tier, dates and hours.
+func caseConditions(c *price.Case) string {
 	var parts []string
 	if c.Tier != provider.StandardTier {
 		parts = append(parts, "tier "+c.Tier.String())
