@@ -27,11 +27,12 @@ func (t *Table) homeKey(it *promptfile.Item) string {
 }
 
 // HomeKey returns what a line of a sticky pool has in common with those of its home; "": it has no home.
-func (r *Route) HomeKey(q *prompts.Request) string { return keyBy(r.Pool.By, q) }
+func (r *Route) HomeKey(q *prompts.Request) string { return lineKey(r.Pool.By, q) }
 
-// keyBy returns the key of a line by the words of a pool.
-func keyBy(by string, q *prompts.Request) string {
-	if field, is := strings.CutPrefix(by, settings.ByMetadata); is {
+// lineKey returns the key that decides a line's home: a field of its metadata, or the beginning of its
+// prompt.
+func lineKey(by string, q *prompts.Request) string {
+	if field, isMetadata := strings.CutPrefix(by, settings.ByMetadata); isMetadata {
 		value := rawjson.Lookup(q.Metadata, field)
 		if rawjson.IsNull(value) {
 			return ""
@@ -41,7 +42,7 @@ func keyBy(by string, q *prompts.Request) string {
 	return beginning(q.Body)
 }
 
-// beginning returns the first bytes of a body's prompt, as they stand there.
+// beginning returns the first bytes of a body's prompt, as they are in the body.
 func beginning(body []byte) string {
 	var text []byte
 	for _, name := range beginnings {

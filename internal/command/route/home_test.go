@@ -22,7 +22,7 @@ func TestHomeKeys(t *testing.T) {
 		{"metadata.user", `{"messages":[1]}`, `{"user":null}`, ""},
 		{"metadata.user", `{"messages":[1]}`, "", ""},
 	} {
-		if got := keyBy(c.by, &prompts.Request{Body: []byte(c.body), Metadata: []byte(c.metadata)}); got != c.want {
+		if got := lineKey(c.by, &prompts.Request{Body: []byte(c.body), Metadata: []byte(c.metadata)}); got != c.want {
 			t.Errorf("by %s of %.60s: %.60q, want %.60q", c.by, c.body, got, c.want)
 		}
 	}

@@ -36,7 +36,7 @@ type OnRoute struct {
 	Tier    int    // in the pool of the file, from 0
 }
 
-// Fallback reports whether a lane of the run is of a later tier.
+// Fallback reports whether a lane of the run is in a later tier of the route.
 func (r *Route) Fallback(machine string) bool {
 	for i := range r.Lanes {
 		if r.Lanes[i].Machine == machine {
@@ -131,14 +131,14 @@ type Table struct {
 	served    [][]string
 	closed    bool
 
-	astray map[string]int // lines that no lane takes, by why
+	unroutable map[string]int // lines that no lane takes, by why
 }
 
-// New returns the empty table of a run with these flags, whose fleet is not nil.
+// New returns an empty table for a run with these flags. Their fleet must not be nil.
 func New(flags *settings.Flags) *Table {
 	t := &Table{
 		fleet: flags.Fleet, elsewhere: flags.GoesElsewhere(),
-		choices: map[kind]*choice{}, routes: map[key]*Route{}, names: map[string]*Route{}, astray: map[string]int{},
+		choices: map[kind]*choice{}, routes: map[key]*Route{}, names: map[string]*Route{}, unroutable: map[string]int{},
 	}
 	for i := range t.fleet.Lanes {
 		f := t.fleet.Lanes[i].Flags
@@ -157,32 +157,31 @@ func (t *Table) Serves() (all []string) {
 	return slices.Compact(all)
 }
 
-// Takes says why no lane takes a line, or why a lane of its pool cannot; nil: it has a route. A
-// line that has no lane at all is counted until the table is closed: [Table.Close] reports all of
-// them at once.
+// Takes returns an error if a lane of the line's pool cannot take it; nil if the line has a route. A line
+// that no lane takes at all is only counted: [Table.Close] reports all of them at once.
 func (t *Table) Takes(q *prompts.Request) error {
-	c := t.choice(q)
+	c := t.choiceFor(q)
 	if c.why != "" && !t.closed {
-		t.astray[c.why]++
+		t.unroutable[c.why]++
 		return nil
 	}
-	_, err := t.of(c, q)
+	_, err := t.routeFor(c, q)
 	return err
 }
 
 // Of returns the route of a line that Takes has let pass; nil for another.
 func (t *Table) Of(q *prompts.Request) *Route {
-	r, _ := t.of(t.choice(q), q)
+	r, _ := t.routeFor(t.choiceFor(q), q)
 	return r
 }
 
 // Find returns the route of a line, or why no lane takes it. It counts no line.
-func (t *Table) Find(q *prompts.Request) (*Route, error) { return t.of(t.choice(q), q) }
+func (t *Table) Find(q *prompts.Request) (*Route, error) { return t.routeFor(t.choiceFor(q), q) }
 
-// Native returns the route of requests in the words of an endpoint, which nobody translates, or says why
-// no lane takes them.
+// Native returns the route for requests that nobody translates, in the form of an endpoint. Its error says
+// why no lane takes them.
 func (t *Table) Native(endpoint, model string) (*Route, error) {
-	c := t.choice(&prompts.Request{Endpoint: endpoint, Model: model})
+	c := t.choiceFor(&prompts.Request{Endpoint: endpoint, Model: model})
 	switch {
 	case c.why != "":
 		return nil, errors.New(c.why)
@@ -192,13 +191,14 @@ func (t *Table) Native(endpoint, model string) (*Route, error) {
 	return c.asItIs, nil
 }
 
-// of decides between the routes for a kind of line.
-func (t *Table) of(c *choice, q *prompts.Request) (*Route, error) {
+// routeFor returns the route for a line of this choice. It is the one without translation if a lane cannot
+// translate the line and the user wants it to go elsewhere.
+func (t *Table) routeFor(c *choice, q *prompts.Request) (*Route, error) {
 	if c.why != "" {
 		return nil, errors.New(c.why)
 	}
-	for _, i := range c.translating {
-		err := t.translates(i, q)
+	for _, lane := range c.translating {
+		err := t.checkTranslatable(lane, q)
 		switch {
 		case err == nil:
 		case t.elsewhere && c.asItIs != nil:
@@ -210,21 +210,21 @@ func (t *Table) of(c *choice, q *prompts.Request) (*Route, error) {
 	return c.whole, nil
 }
 
-// translates says why a lane cannot take a line in its dialect.
-func (t *Table) translates(i int, q *prompts.Request) error {
-	asked := *q
-	asked.Model, _ = t.fleet.Lanes[i].Serves(q.Model)
-	err := t.takes[i](&asked)
+// checkTranslatable returns an error if a lane cannot take the line in its dialect.
+func (t *Table) checkTranslatable(lane int, q *prompts.Request) error {
+	request := *q
+	request.Model, _ = t.fleet.Lanes[lane].Serves(q.Model)
+	err := t.takes[lane](&request)
 	if why := new(provider.Untranslatable); errors.As(err, &why) {
-		why.Lane = t.fleet.Lanes[i].Name
+		why.Lane = t.fleet.Lanes[lane].Name
 	}
 	return err
 }
 
-// choice returns the lanes for a line's kind. A closed table makes no new one.
-func (t *Table) choice(q *prompts.Request) *choice {
-	k := kind{q.Endpoint, q.Model}
-	if c := t.choices[k]; c != nil {
+// choiceFor returns the lanes for lines like this one. A closed table adds no route.
+func (t *Table) choiceFor(q *prompts.Request) *choice {
+	lineKind := kind{q.Endpoint, q.Model}
+	if c := t.choices[lineKind]; c != nil {
 		return c
 	}
 	if t.closed {
@@ -232,55 +232,55 @@ func (t *Table) choice(q *prompts.Request) *choice {
 	}
 	c := t.choose(q.Endpoint, q.Model)
 	if len(t.choices) < mostChoices {
-		t.choices[k] = c
+		t.choices[lineKind] = c
 	}
 	return c
 }
 
-// choose finds the lanes for lines of a model and an endpoint.
+// choose finds the lanes for lines of a model and an endpoint, or the reason why there are none.
 func (t *Table) choose(endpoint, model string) *choice {
 	pools := t.fleet.UsedPools()
-	at := slices.IndexFunc(pools, func(p settings.PoolSpec) bool { return p.Takes(model, endpoint) })
-	if at < 0 {
+	poolIndex := slices.IndexFunc(pools, func(p settings.PoolSpec) bool { return p.Takes(model, endpoint) })
+	if poolIndex < 0 {
 		return &choice{why: fmt.Sprintf("no pool takes model %q%s", settings.Clipped(model), forEndpoint(endpoint))}
 	}
 	if len(t.order) >= mostRoutes {
 		return &choice{why: fmt.Sprintf("the input has more than %s models", words.Thousands(mostRoutes))}
 	}
-	pool, c := &pools[at], &choice{}
+	pool, chosen := &pools[poolIndex], &choice{}
 	var whole, asItIs set
-	serving := false
+	isServed := false
 	for _, name := range slices.Concat(pool.Tiers...) {
-		i := slices.IndexFunc(t.fleet.Lanes, func(l settings.LaneSpec) bool { return l.Name == name })
-		f := t.fleet.Lanes[i].Flags
-		if _, serves := t.fleet.Lanes[i].Serves(model); !serves {
+		lane := slices.IndexFunc(t.fleet.Lanes, func(l settings.LaneSpec) bool { return l.Name == name })
+		flags := t.fleet.Lanes[lane].Flags
+		if _, serves := t.fleet.Lanes[lane].Serves(model); !serves {
 			continue
 		}
-		serving = true
+		isServed = true
 		switch {
-		case slices.Contains(t.served[i], endpoint) && slices.Contains(f.Serves(), endpoint):
-			whole.add(i)
-			asItIs.add(i)
-		case slices.Contains(wire.Translates(f.Dialect), endpoint):
-			whole.add(i)
-			c.translating = append(c.translating, i)
+		case slices.Contains(t.served[lane], endpoint) && slices.Contains(flags.Serves(), endpoint):
+			whole.add(lane)
+			asItIs.add(lane)
+		case slices.Contains(wire.Translates(flags.Dialect), endpoint):
+			whole.add(lane)
+			chosen.translating = append(chosen.translating, lane)
 		}
 	}
 	switch none := (set{}); {
-	case !serving:
-		c.why = fmt.Sprintf("no lane of pool %s serves model %q", pool.Name, settings.Clipped(model))
+	case !isServed:
+		chosen.why = fmt.Sprintf("no lane of pool %s serves model %q", pool.Name, settings.Clipped(model))
 	case whole == none:
-		c.why = fmt.Sprintf("no lane of pool %s has %s", pool.Name, endpoint)
+		chosen.why = fmt.Sprintf("no lane of pool %s has %s", pool.Name, endpoint)
 	default:
-		c.whole = t.route(key{at, model, whole}, pool)
+		chosen.whole = t.routeOf(key{poolIndex, model, whole}, pool)
 		if asItIs != none {
-			c.asItIs = t.route(key{at, model, asItIs}, pool)
+			chosen.asItIs = t.routeOf(key{poolIndex, model, asItIs}, pool)
 		}
 		if endpoint == prompts.Embeddings {
-			c.why = c.whole.mixes()
+			chosen.why = chosen.whole.checkComparable()
 		}
 	}
-	return c
+	return chosen
 }
 
 // forEndpoint names an endpoint that is not the usual one.
@@ -291,24 +291,24 @@ func forEndpoint(endpoint string) string {
 	return " for " + endpoint
 }
 
-// route returns the route of a set of lanes, which is made once.
-func (t *Table) route(k key, pool *settings.PoolSpec) *Route {
-	if r := t.routes[k]; r != nil {
+// routeOf returns the route of a set of lanes. The first call for a set adds the route.
+func (t *Table) routeOf(routeKey key, pool *settings.PoolSpec) *Route {
+	if r := t.routes[routeKey]; r != nil {
 		return r
 	}
-	r := &Route{Name: pool.Name + "/" + k.model, Pool: pool, Model: k.model, weights: map[string]int{}}
+	r := &Route{Name: pool.Name + "/" + routeKey.model, Pool: pool, Model: routeKey.model, weights: map[string]int{}}
 	for n := 2; t.names[r.Name] != nil; n++ {
-		r.Name = fmt.Sprintf("%s/%s/%d", pool.Name, k.model, n)
+		r.Name = fmt.Sprintf("%s/%s/%d", pool.Name, routeKey.model, n)
 	}
 	for tier, names := range pool.Tiers {
 		var machines []string
 		for _, name := range names {
 			i := slices.IndexFunc(t.fleet.Lanes, func(l settings.LaneSpec) bool { return l.Name == name })
-			if !k.lanes.has(i) {
+			if !routeKey.lanes.has(i) {
 				continue
 			}
 			spec := &t.fleet.Lanes[i]
-			word, _ := spec.Serves(k.model)
+			word, _ := spec.Serves(routeKey.model)
 			machine := spec.Machine(word)
 			r.Lanes = append(r.Lanes, OnRoute{Spec: spec, Word: word, Machine: machine, Tier: tier})
 			if !slices.Contains(machines, machine) {
@@ -322,26 +322,27 @@ func (t *Table) route(k key, pool *settings.PoolSpec) *Route {
 			r.tiers = append(r.tiers, machines)
 		}
 	}
-	t.routes[k], t.names[r.Name] = r, r
+	t.routes[routeKey], t.names[r.Name] = r, r
 	t.order = append(t.order, r)
 	return r
 }
 
-// mixes says that vectors of several models would mix, which nobody can compare; "": they are of one.
-func (r *Route) mixes() string {
+// checkComparable describes two lanes whose vectors cannot be compared; it returns "" if all are of one
+// model.
+func (r *Route) checkComparable() string {
 	first := &r.Lanes[0]
 	for i := range r.Lanes {
-		l := &r.Lanes[i]
-		if a, b := cmp.Or(first.Spec.SameAs, first.Word), cmp.Or(l.Spec.SameAs, l.Word); a != b {
+		lane := &r.Lanes[i]
+		if firstModel, model := cmp.Or(first.Spec.SameAs, first.Word), cmp.Or(lane.Spec.SameAs, lane.Word); firstModel != model {
 			return fmt.Sprintf("pool %s: vectors of %s (lane %s) and of %s (lane %s) cannot be compared: give each a pool, or add the same same-as to both if they are one model",
-				r.Pool.Name, a, first.Spec.Name, b, l.Spec.Name)
+				r.Pool.Name, firstModel, first.Spec.Name, model, lane.Spec.Name)
 		}
 	}
 	return ""
 }
 
-// Foresee makes the routes for the models that are known without the input. It is for an input that
-// is read only once.
+// Foresee makes the routes for all models that are known without the input, for an input that can be read
+// only once.
 func (t *Table) Foresee(model string) error {
 	models := map[string]bool{}
 	if model != "" {
@@ -371,26 +372,26 @@ func (t *Table) Foresee(model string) error {
 	return nil
 }
 
-// Close ends the filling of the table. It returns an error that names the lines that have no lane.
+// Close ends the filling of the table. It returns an error about the lines that no lane takes.
 func (t *Table) Close() error {
 	t.closed = true
-	if len(t.astray) == 0 {
+	if len(t.unroutable) == 0 {
 		return nil
 	}
 	const listed = 5 // lines on a terminal, of what is often one slip
-	var all []string
-	for _, why := range slices.Sorted(maps.Keys(t.astray)) {
-		if len(all) == listed {
-			all = append(all, fmt.Sprintf("and %d more like these", len(t.astray)-listed))
+	var texts []string
+	for _, why := range slices.Sorted(maps.Keys(t.unroutable)) {
+		if len(texts) == listed {
+			texts = append(texts, fmt.Sprintf("and %d more like these", len(t.unroutable)-listed))
 			break
 		}
-		all = append(all, fmt.Sprintf("%s (%s)", why, words.Count(t.astray[why], "line")))
+		texts = append(texts, fmt.Sprintf("%s (%s)", why, words.Count(t.unroutable[why], "line")))
 	}
-	return errors.New(strings.Join(all, "; "))
+	return errors.New(strings.Join(texts, "; "))
 }
 
-// Dearest returns the cost of so many tokens of a model on the dearest of its lanes; false: a lane
-// has no known price, or the model has no lane.
+// Dearest returns the cost of so many tokens on the dearest lane of a model. It is false if a lane has no
+// known price, or if the model has no lane.
 func (t *Table) Dearest(model string, input, output float64, at time.Time) (usd float64, known bool) {
 	for _, r := range t.order {
 		if r.Model != model {
@@ -413,8 +414,8 @@ func (t *Table) Routes() []*Route { return t.order }
 // Named returns the route of that name; nil if there is none.
 func (t *Table) Named(pool string) *Route { return t.names[pool] }
 
-// Options returns the pools and the lanes of the run. A pilot asks all lanes of a pool in turn, and
-// prefers none.
+// Options returns the pools and the lanes of the run as options. A pilot uses all lanes of a pool in turn,
+// and prefers none.
 func (t *Table) Options(pilot bool) (opts []batch.Option, err error) {
 	lanes := map[string]bool{}
 	if slices.ContainsFunc(t.order, func(r *Route) bool { return r.Pool.Patience > 0 }) {
@@ -442,7 +443,7 @@ func (t *Table) Options(pilot bool) (opts []batch.Option, err error) {
 	return opts, nil
 }
 
-// Home returns the lane that a key is at home in, on a sticky route.
+// Home returns the lane that is the home of a key, on a sticky route.
 func (r *Route) Home(key string) (lane string) {
 	lanes, weights := r.tiers[0], []int(nil)
 	if len(r.weights) > 0 {
@@ -453,7 +454,8 @@ func (r *Route) Home(key string) (lane string) {
 	return lanes[batch.HomeOf(key, lanes, weights)]
 }
 
-// At returns the pool of one home of a sticky route: the home goes first, and then the others in turns.
+// At returns the options for a pool of one home of a sticky route: the home goes first, then the others take
+// turns.
 func (r *Route) At(name, home string) []batch.Option {
 	others := slices.DeleteFunc(slices.Clone(r.tiers[0]), func(lane string) bool { return lane == home })
 	opts := []batch.Option{batch.WithPrefer(name, r.Pool.Patience, []string{home}, others), batch.WithSpill(name, r.Pool.Patience)}
@@ -466,7 +468,7 @@ func (r *Route) At(name, home string) []batch.Option {
 // Sticks reports whether the lanes of a route are homes.
 func (r *Route) Sticks() bool { return r.Pool.Patience > 0 && len(r.tiers[0]) > 1 }
 
-// Spread returns the pool of a route, whose lanes take turns also where they are homes.
+// Spread returns the options for the pool of a route whose lanes take turns, even if they are homes.
 func (r *Route) Spread() []batch.Option {
 	if !r.Sticks() {
 		return r.Options()
@@ -478,7 +480,7 @@ func (r *Route) Spread() []batch.Option {
 	return opts
 }
 
-// Options returns the pool of a route.
+// Options returns the options for the pool of a route, by its policy.
 func (r *Route) Options() (opts []batch.Option) {
 	if len(r.weights) > 0 {
 		opts = append(opts, batch.WithWeights(r.Name, r.weights))
