@@ -61,15 +61,16 @@ func (l *Lane) CallsOf(pool int) float64 {
 // Dimensions lists the dimensions that a limit can be set for.
 var Dimensions = []limiter.Dimension{limiter.Requests, limiter.Tokens, limiter.InputTokens, limiter.OutputTokens}
 
-// longest is the most virtual time that the limits may give a run: at four looks a second
+// maxLimitTime is the most virtual time that the limits may give a run: at four looks a second
 // that is a fraction of a second's work. A longer run is scaled from a smaller sample.
-const longest = 24 * time.Hour
+const maxLimitTime = 24 * time.Hour
 
-// Run forecasts a batch. An empty batch takes no time.
+// Run forecasts a batch. It thins the sample until the limits give it at most maxLimitTime. An empty batch
+// takes no time.
 func Run(c Config, s *Sample) Forecast {
 	for s.Kept() > max(1, len(s.total)) {
-		part := float64(s.Kept()) / float64(s.Len())
-		if s.fluid(c)*part <= longest.Seconds() {
+		kept := float64(s.Kept()) / float64(s.Len())
+		if s.secondsUnderLimits(c)*kept <= maxLimitTime.Seconds() {
 			break
 		}
 		s = s.Smaller(s.Kept() - 1)
@@ -82,11 +83,12 @@ func Run(c Config, s *Sample) Forecast {
 	return w.forecast()
 }
 
-// fluid returns the time in seconds that the tightest limit of any lane demands.
-func (s *Sample) fluid(c Config) float64 {
+// secondsUnderLimits returns the time, in seconds, that the tightest limit of any lane demands for the whole
+// batch.
+func (s *Sample) secondsUnderLimits(c Config) float64 {
 	longest := 0.0
-	for i, t := range s.total {
-		pool := c.pool(i)
+	for i, total := range s.total {
+		pool := c.poolAt(i)
 		for _, d := range Dimensions {
 			perMinute := 0.0
 			for k, lane := range pool.Lanes {
@@ -94,7 +96,7 @@ func (s *Sample) fluid(c Config) float64 {
 					perMinute += orInf(c.Limits[lane].PerMinute(d))
 				}
 			}
-			longest = max(longest, t.cost.In(d)/perMinute*60)
+			longest = max(longest, total.cost.In(d)/perMinute*60)
 		}
 	}
 	return longest
@@ -108,21 +110,20 @@ func orInf(perMinute float64) float64 {
 	return math.Inf(1)
 }
 
-// pool returns a pool of the batch.
-func (c *Config) pool(i int) Pool {
+// poolAt returns a pool of the batch.
+func (c *Config) poolAt(i int) Pool {
 	if c.Pools == nil {
 		return Pool{Lanes: []int{i}}
 	}
 	return c.Pools[i]
 }
 
-// forecast returns what the world has shown, and scales it to the calls that the world did
-// not run.
+// forecast returns what the world has shown, scaled to the calls that the world did not run.
 func (w *world) forecast() Forecast {
 	f := Forecast{Refused: w.refused, Scaled: w.sample.Kept() < w.sample.Len()}
 	var sending time.Duration
 	for i := range w.lanes {
-		part := w.partOf(i)
+		part := w.laneForecast(i)
 		f.Lanes = append(f.Lanes, part)
 		f.Took = max(f.Took, part.Took)
 		sending = max(sending, w.lanes[i].sending())
@@ -133,8 +134,8 @@ func (w *world) forecast() Forecast {
 	return f
 }
 
-// partOf returns a lane's part of the forecast.
-func (w *world) partOf(i int) Lane {
+// laneForecast returns a lane's part of the forecast.
+func (w *world) laneForecast(i int) Lane {
 	l := &w.lanes[i]
 	part := Lane{Used: map[limiter.Dimension]float64{}, TooLarge: l.tooLarge}
 	minutes := l.sending().Minutes()
@@ -153,7 +154,7 @@ func (w *world) partOf(i int) Lane {
 		all += calls
 	}
 	// Half of the longest Duration leaves room for the rest, which is at most a quarter.
-	part.Took = min(l.ended.Sub(start), math.MaxInt64/2) + l.rest(all)
+	part.Took = min(l.ended.Sub(start), math.MaxInt64/2) + l.timeOfRest(all)
 	return part
 }
 
@@ -165,17 +166,17 @@ func (l *lane) sending() time.Duration {
 	return l.sentAt[len(l.sentAt)-1]
 }
 
-// rest returns the time of the calls that did not run. They go on at the pace of the second
-// half of those that did: the first half had to start.
-func (l *lane) rest(all float64) time.Duration {
-	n := len(l.sentAt)
-	left := all - float64(n)
-	if left <= 0 || n < 2 {
+// timeOfRest returns the time of the calls that did not run. They go on at the pace of the second half of
+// those that did, as the first half had to start.
+func (l *lane) timeOfRest(calls float64) time.Duration {
+	sent := len(l.sentAt)
+	remaining := calls - float64(sent)
+	if remaining <= 0 || sent < 2 {
 		return 0
 	}
-	half := n / 2
-	pace := float64(n-half) / (l.sending() - l.sentAt[half-1]).Seconds() // a second; +Inf if all left at once
-	return time.Duration(min(left/pace, math.MaxInt64/4e9) * 1e9)
+	half := sent / 2
+	perSecond := float64(sent-half) / (l.sending() - l.sentAt[half-1]).Seconds() // a second; +Inf if all left at once
+	return time.Duration(min(remaining/perSecond, math.MaxInt64/4e9) * 1e9)
 }
 
 // maxSample is the most calls that a Sample keeps and Run runs: a second's work.
@@ -190,40 +191,40 @@ type Call struct {
 
 // Sample is a batch, or an even sample of one. The zero value is empty and ready.
 type Sample struct {
-	calls []drawn
-	share uint64 // a call is kept if its draw is at most that; 0: all are
-	seen  uint64
-	total []lot
+	calls     []drawnCall
+	threshold uint64 // a call is kept if its draw is at most that; 0: all are
+	seen      uint64
+	total     []poolTotal
 }
 
-// lot sums up the calls of one pool, kept or not.
-type lot struct {
+// poolTotal sums up the calls of one pool, kept or not.
+type poolTotal struct {
 	calls int
 	cost  limiter.Cost
 }
 
-type drawn struct {
+type drawnCall struct {
 	draw uint64
 	Call
 }
 
-// Add takes the next call of the batch.
+// Add adds the next call of the batch, and thins the sample if it is full.
 func (s *Sample) Add(c Call) {
 	for len(s.total) <= c.Pool {
-		s.total = append(s.total, lot{})
+		s.total = append(s.total, poolTotal{})
 	}
-	t := &s.total[c.Pool]
-	t.calls++
-	t.cost = limiter.Cost{
-		Requests: t.cost.Requests + c.Cost.Requests, Input: t.cost.Input + c.Cost.Input, Output: t.cost.Output + c.Cost.Output,
+	total := &s.total[c.Pool]
+	total.calls++
+	total.cost = limiter.Cost{
+		Requests: total.cost.Requests + c.Cost.Requests, Input: total.cost.Input + c.Cost.Input, Output: total.cost.Output + c.Cost.Output,
 	}
 	s.seen++
-	d := draw(s.seen)
-	if t.calls == 1 {
-		d = 0 // every sample keeps it: nothing else shows where the calls of its pool go
+	hash := scatter(s.seen)
+	if total.calls == 1 {
+		hash = 0 // every sample keeps it: nothing else shows where the calls of its pool go
 	}
-	if s.share == 0 || d <= s.share {
-		s.calls = append(s.calls, drawn{d, c})
+	if s.threshold == 0 || hash <= s.threshold {
+		s.calls = append(s.calls, drawnCall{hash, c})
 	}
 	if len(s.calls) > maxSample {
 		s.thin()
@@ -236,51 +237,51 @@ func (s *Sample) Len() int { return int(s.seen) }
 // Kept returns how many of them are in the sample.
 func (s *Sample) Kept() int { return len(s.calls) }
 
-// Smaller returns a sample of the same batch with at most that many calls, but at least 1 of each pool.
+// Smaller returns a sample of the same batch with at most that many calls, but at least one of each pool.
 func (s *Sample) Smaller(most int) *Sample {
-	t := *s
-	t.calls = append([]drawn(nil), s.calls...)
-	for len(t.calls) > max(1, most, len(t.total)) {
-		t.thin()
+	smaller := *s
+	smaller.calls = append([]drawnCall(nil), s.calls...)
+	for len(smaller.calls) > max(1, most, len(smaller.total)) {
+		smaller.thin()
 	}
-	return &t
+	return &smaller
 }
 
-// Scaled returns the same batch with calls that draw and last so many times as much.
+// Scaled returns the same batch with the tokens and the latencies of calls multiplied by these factors.
 func (s *Sample) Scaled(draws, lasts float64) *Sample {
-	t := *s
-	t.calls = append([]drawn(nil), s.calls...)
-	t.total = append([]lot(nil), s.total...)
-	for i := range t.calls {
-		c := &t.calls[i].Call
+	scaled := *s
+	scaled.calls = append([]drawnCall(nil), s.calls...)
+	scaled.total = append([]poolTotal(nil), s.total...)
+	for i := range scaled.calls {
+		c := &scaled.calls[i].Call
 		c.Cost.Input, c.Cost.Output = c.Cost.Input*draws, c.Cost.Output*draws
 		c.Latency = time.Duration(min(float64(c.Latency)*lasts, math.MaxInt64/4))
 	}
-	for i := range t.total {
-		c := &t.total[i].cost
+	for i := range scaled.total {
+		c := &scaled.total[i].cost
 		c.Input, c.Output = c.Input*draws, c.Output*draws
 	}
-	return &t
+	return &scaled
 }
 
-// thin leaves about half. It draws calls by a hash of their number instead of every second
-// one, as files may alternate, between models for example.
+// thin keeps about half of the calls. It selects them by a hash of their number instead of every second one,
+// as files may alternate between models.
 func (s *Sample) thin() {
-	if s.share == 0 {
-		s.share = 1<<64 - 1
+	if s.threshold == 0 {
+		s.threshold = 1<<64 - 1
 	}
-	s.share /= 2
+	s.threshold /= 2
 	kept := s.calls[:0]
 	for _, c := range s.calls {
-		if c.draw <= s.share {
+		if c.draw <= s.threshold {
 			kept = append(kept, c)
 		}
 	}
 	s.calls = kept
 }
 
-// draw is the finalizer of SplitMix64: it scatters neighbours.
-func draw(n uint64) uint64 {
+// scatter is the finalizer of SplitMix64: it scatters neighbours.
+func scatter(n uint64) uint64 {
 	n *= 0x9E3779B97F4A7C15
 	n = (n ^ n>>30) * 0xBF58476D1CE4E5B9
 	n = (n ^ n>>27) * 0x94D049BB133111EB

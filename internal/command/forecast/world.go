@@ -13,9 +13,9 @@ import (
 // start is the time at which every world begins; any moment will do.
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// spread is the usual spread of generation times: one call in ten takes more than 1.7
+// latencySigma is the usual spread of generation times: one call in ten takes more than 1.7
 // medians.
-const spread = 0.4
+const latencySigma = 0.4
 
 const theRun machine.RunID = 1
 
@@ -43,32 +43,32 @@ type lane struct {
 	ended    time.Time
 }
 
-// newWorld returns a world at its start: all items of the sample are offered, and no call has
-// left. A lane of the machine has the limits of its provider.
-func newWorld(c Config, s *Sample) *world {
+// newWorld returns a world at its start: all items of the sample are offered, and no call has left. The
+// machine knows the limits of its providers.
+func newWorld(cfg Config, s *Sample) *world {
 	w := &world{
-		Time: virtual.Begin(start), cfg: c, sample: s, left: s.Kept(),
-		lanes: make([]lane, len(c.Limits)), calls: make([]int, len(s.total)),
+		Time: virtual.Begin(start), cfg: cfg, sample: s, left: s.Kept(),
+		lanes: make([]lane, len(cfg.Limits)), calls: make([]int, len(s.total)),
 	}
-	conf := machine.Config{Lanes: map[string]machine.LaneConfig{}, Seed: c.Seed}
+	machineConfig := machine.Config{Lanes: map[string]machine.LaneConfig{}, Seed: cfg.Seed}
 	for i := range w.lanes {
 		l := &w.lanes[i]
-		l.gate, l.byPool, l.ended = newGate(c.Limits[i], c.Seed+uint64(i)), make([]float64, len(s.total)), start
-		lane := c.Lane
-		if c.Lanes != nil {
-			lane = c.Lanes[i]
+		l.gate, l.byPool, l.ended = newGate(cfg.Limits[i], cfg.Seed+uint64(i)), make([]float64, len(s.total)), start
+		lane := cfg.Lane
+		if cfg.Lanes != nil {
+			lane = cfg.Lanes[i]
 		}
-		l.charge, lane.Limits = lane.Charge, c.Limits[i]
-		conf.Lanes[laneName(i)] = lane
+		l.charge, lane.Limits = lane.Charge, cfg.Limits[i]
+		machineConfig.Lanes[laneName(i)] = lane
 	}
-	w.machine = machine.New(conf)
-	run := machine.RunConfig{Concurrency: c.Concurrency}
-	for i, p := range c.Pools {
-		of := machine.PoolConfig{Name: poolName(i), Tiers: p.Tiers, Weights: p.Weights, After: p.After, Spill: p.Spill}
+	w.machine = machine.New(machineConfig)
+	run := machine.RunConfig{Concurrency: cfg.Concurrency}
+	for i, p := range cfg.Pools {
+		pool := machine.PoolConfig{Name: poolName(i), Tiers: p.Tiers, Weights: p.Weights, After: p.After, Spill: p.Spill}
 		for _, lane := range p.Lanes {
-			of.Lanes = append(of.Lanes, laneName(lane))
+			pool.Lanes = append(pool.Lanes, laneName(lane))
 		}
-		run.Pools = append(run.Pools, of)
+		run.Pools = append(run.Pools, pool)
 	}
 	w.machine.Step(start, machine.RunOpened(theRun, run))
 	w.offer()
@@ -102,48 +102,48 @@ func (w *world) offer() {
 // run runs the batch to its end.
 func (w *world) run() {
 	for w.left > 0 {
-		r := w.machine.Ready(w.Now())
-		for _, g := range r.Grants {
-			w.send(g)
+		ready := w.machine.Ready(w.Now())
+		for _, grant := range ready.Grants {
+			w.send(grant)
 		}
-		before, flying := w.Age(), w.Planned()
-		if !w.Pass(r.WakeAt) {
+		before, inFlight := w.Age(), w.Planned()
+		if !w.Pass(ready.WakeAt) {
 			panic("forecast: the machine waits for nothing")
 		}
-		if w.left > flying {
-			w.busy += float64(flying) * (w.Age() - before).Seconds()
+		if w.left > inFlight {
+			w.busy += float64(inFlight) * (w.Age() - before).Seconds()
 		}
 		w.Do()
 	}
 }
 
-// send passes a call to its provider, which decides its answer at once.
-func (w *world) send(g machine.Grant) {
-	call := *g.Item.Payload.(*Call)
-	place, _ := strconv.Atoi(g.Lane)
-	l := &w.lanes[place]
-	call.Cost = l.charge.Of(call.Cost)
-	if w.cfg.Lasts != nil && w.cfg.Lasts[place] > 0 {
-		call.Latency = w.cfg.Lasts[place]
+// send passes a call to its provider, which decides the answer at once, and plans its end.
+func (w *world) send(grant machine.Grant) {
+	call := *grant.Item.Payload.(*Call)
+	index, _ := strconv.Atoi(grant.Lane)
+	provider := &w.lanes[index]
+	call.Cost = provider.charge.Of(call.Cost)
+	if w.cfg.Lasts != nil && w.cfg.Lasts[index] > 0 {
+		call.Latency = w.cfg.Lasts[index]
 	}
-	kind, took := l.gate.decide(w.Now(), &call)
-	o := machine.Outcome{Signal: machine.Succeeded, Latency: took}
+	kind, took := provider.gate.decide(w.Now(), &call)
+	outcome := machine.Outcome{Signal: machine.Succeeded, Latency: took}
 	switch kind {
 	case sim.RateLimited:
-		o.Signal = machine.Throttled
+		outcome.Signal = machine.Throttled
 		w.refused++
 	case sim.TooLarge:
-		o.Signal = machine.Answered
-		l.tooLarge++
-		w.note(l, call.Pool, limiter.Cost{})
+		outcome.Signal = machine.Answered
+		provider.tooLarge++
+		w.countAnswered(provider, call.Pool, limiter.Cost{})
 	default:
-		w.note(l, call.Pool, call.Cost)
+		w.countAnswered(provider, call.Pool, call.Cost)
 	}
-	w.In(took, func() { w.end(g, l, o) })
+	w.In(took, func() { w.end(grant, provider, outcome) })
 }
 
-// note counts a call that will be answered.
-func (w *world) note(l *lane, pool int, c limiter.Cost) {
+// countAnswered counts a call that will be answered.
+func (w *world) countAnswered(l *lane, pool int, c limiter.Cost) {
 	l.byPool[pool]++
 	l.sentAt = append(l.sentAt, w.Age())
 	l.drawn = limiter.Cost{
@@ -151,12 +151,14 @@ func (w *world) note(l *lane, pool int, c limiter.Cost) {
 	}
 }
 
-func (w *world) end(g machine.Grant, l *lane, o machine.Outcome) {
-	if o.Signal == machine.Throttled {
-		w.machine.Step(w.Now(), machine.HandedOver(g, o))
+// end reports the outcome of a call to the machine. A refused call goes back to its lane; any other has
+// ended.
+func (w *world) end(grant machine.Grant, l *lane, outcome machine.Outcome) {
+	if outcome.Signal == machine.Throttled {
+		w.machine.Step(w.Now(), machine.HandedOver(grant, outcome))
 		return
 	}
-	w.machine.Step(w.Now(), machine.Settled(g, o))
+	w.machine.Step(w.Now(), machine.Settled(grant, outcome))
 	l.ended = w.Now()
 	w.left--
 }
@@ -167,23 +169,23 @@ type gate struct {
 	main, input, output *sim.Model
 }
 
-// newGate makes a provider with those limits. A model of input or output that has no limit stays
-// nil. Only main draws latencies: they lie around a second, and decide stretches them.
-func newGate(l limiter.Limits, seed uint64) gate {
+// newGate makes a provider with those limits. A limit on input or output that is not set has no model. Only
+// main draws latencies: they lie around a second, and decide stretches them.
+func newGate(limits limiter.Limits, seed uint64) gate {
 	g := gate{main: sim.NewModel(sim.Config{
-		RPM: l.RPM, TPM: l.TPM, Seed: seed, Latency: sim.Latency{Median: time.Second, Sigma: spread},
+		RPM: limits.RPM, TPM: limits.TPM, Seed: seed, Latency: sim.Latency{Median: time.Second, Sigma: latencySigma},
 	}, start)}
-	if l.InputTPM > 0 {
-		g.input = sim.NewModel(sim.Config{TPM: l.InputTPM}, start)
+	if limits.InputTPM > 0 {
+		g.input = sim.NewModel(sim.Config{TPM: limits.InputTPM}, start)
 	}
-	if l.OutputTPM > 0 {
-		g.output = sim.NewModel(sim.Config{TPM: l.OutputTPM}, start)
+	if limits.OutputTPM > 0 {
+		g.output = sim.NewModel(sim.Config{TPM: limits.OutputTPM}, start)
 	}
 	return g
 }
 
-// decide returns the fate of a call, and the time until its answer. The model draws
-// latencies around a second; decide stretches them to the call's own.
+// decide returns the fate of a call, and the time until its answer. The model draws latencies around a
+// second; decide stretches them to the call's own.
 func (g gate) decide(now time.Time, c *Call) (sim.Kind, time.Duration) {
 	for _, part := range []struct {
 		model  *sim.Model
@@ -192,15 +194,15 @@ func (g gate) decide(now time.Time, c *Call) (sim.Kind, time.Duration) {
 		if part.model == nil {
 			continue
 		}
-		if v := part.model.Decide(now, sim.Call{Tokens: part.tokens}); v.Kind != sim.Accepted {
-			return v.Kind, refusal
+		if verdict := part.model.Decide(now, sim.Call{Tokens: part.tokens}); verdict.Kind != sim.Accepted {
+			return verdict.Kind, refusal
 		}
 	}
-	v := g.main.Decide(now, sim.Call{Tokens: c.Cost.Tokens()})
-	if v.Kind != sim.Accepted {
-		return v.Kind, v.Latency
+	verdict := g.main.Decide(now, sim.Call{Tokens: c.Cost.Tokens()})
+	if verdict.Kind != sim.Accepted {
+		return verdict.Kind, verdict.Latency
 	}
-	return v.Kind, time.Duration(v.Latency.Seconds() * float64(c.Latency))
+	return verdict.Kind, time.Duration(verdict.Latency.Seconds() * float64(c.Latency))
 }
 
 // refusal is the time that a refusal takes: a round trip, and no generation.
