@@ -25,16 +25,16 @@ func environmentName(flag string) string {
 // counts as unset.
 func fromEnvironment(fs *pflag.FlagSet, env func(string) (string, bool)) error {
 	var faults []error
-	fs.VisitAll(func(f *pflag.Flag) {
-		value, ok := env(environmentName(f.Name))
-		if f.Changed || !ok || value == "" || f.Name == "help" {
+	fs.VisitAll(func(flag *pflag.Flag) {
+		value, ok := env(environmentName(flag.Name))
+		if flag.Changed || !ok || value == "" || flag.Name == "help" {
 			return
 		}
-		if f.Name == "header" {
+		if flag.Name == "header" {
 			value = headersInLines(value)
 		}
-		if err := fs.Set(f.Name, value); err != nil {
-			faults = append(faults, fmt.Errorf("%s: %q is not a %s: correct or unset it", environmentName(f.Name), value, KindOfFlag(f)))
+		if err := fs.Set(flag.Name, value); err != nil {
+			faults = append(faults, fmt.Errorf("%s: %q is not a %s: correct or unset it", environmentName(flag.Name), value, KindOfFlag(flag)))
 		}
 	})
 	return Usage(faults...)
@@ -142,9 +142,9 @@ func (c *configFile) keepLanesAndPools(s *ast.MappingValueNode) bool {
 // names lists the names of all settings that the file may have.
 func (c *configFile) names() (names []string) {
 	names = slices.Clone(OfServe)
-	c.flags.VisitAll(func(f *pflag.Flag) {
-		if !slices.Contains(notInFile, f.Name) || f.Name == "header" {
-			names = append(names, f.Name)
+	c.flags.VisitAll(func(flag *pflag.Flag) {
+		if !slices.Contains(notInFile, flag.Name) || flag.Name == "header" {
+			names = append(names, flag.Name)
 		}
 	})
 	names = append(names, "headers", "lanes", "pools")
@@ -199,11 +199,11 @@ var isHidden = map[string]bool{"system": true, "template": true, "param": true, 
 // looks like a key.
 func (o origins) settings(fs *pflag.FlagSet) []event.Setting {
 	list := []event.Setting{}
-	fs.VisitAll(func(f *pflag.Flag) {
-		if from := o[f.Name]; from != "" {
-			s := event.Setting{Name: f.Name, From: from}
-			if !isHidden[f.Name] {
-				value := exit.WithoutSecrets(f.Value.String())
+	fs.VisitAll(func(flag *pflag.Flag) {
+		if from := o[flag.Name]; from != "" {
+			s := event.Setting{Name: flag.Name, From: from}
+			if !isHidden[flag.Name] {
+				value := exit.WithoutSecrets(flag.Value.String())
 				s.Value = &value
 			}
 			list = append(list, s)

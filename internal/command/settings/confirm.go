@@ -25,8 +25,8 @@ func (f *Flags) checkPilot() error {
 	return AtLeast("pilot", f.Pilot, 0)
 }
 
-// Confirms reports whether the user may be asked about the cost of the run: no flag answers the
-// question in advance, and no program reads what is shown.
+// Confirms reports whether the user may be asked about the cost of the run. No flag may answer the question
+// in advance, and no program may read what is shown.
 func (f *Flags) Confirms() bool {
 	capped := f.All.Lookup("max-cost")
 	simulated := f.Provider == ProviderSim

@@ -436,15 +436,15 @@ func (f *Flags) checkPlanned() error {
 
 // checkLimits returns an error for each invalid limit. The text zero explains what 0 means, which differs
 // between commands.
-func checkLimits(l limiter.Limits, zero string) error {
-	faults := []error{AtLeast("burst", l.Burst, 0)}
-	if l.Burst > limiter.MaxBurst {
-		faults = append(faults, fmt.Errorf("--burst: %v is too large: at most %v", l.Burst, limiter.MaxBurst))
+func checkLimits(limits limiter.Limits, zero string) error {
+	faults := []error{AtLeast("burst", limits.Burst, 0)}
+	if limits.Burst > limiter.MaxBurst {
+		faults = append(faults, fmt.Errorf("--burst: %v is too large: at most %v", limits.Burst, limiter.MaxBurst))
 	}
 	for _, limit := range []struct {
 		flag  string
 		value float64
-	}{{"rpm", l.RPM}, {"tpm", l.TPM}, {"input-tpm", l.InputTPM}, {"output-tpm", l.OutputTPM}} {
+	}{{"rpm", limits.RPM}, {"tpm", limits.TPM}, {"input-tpm", limits.InputTPM}, {"output-tpm", limits.OutputTPM}} {
 		if (limiter.Limits{RPM: limit.value}).Validate() != nil {
 			faults = append(faults, fmt.Errorf("--%s: %v is not a limit: want a number of 0 or more; 0 %s", limit.flag, limit.value, zero))
 		}

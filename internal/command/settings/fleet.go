@@ -180,10 +180,10 @@ func (f *Fleet) Unused() (names []string) {
 func (f *Fleet) Concurrency() (sum int) {
 	seen, unused := map[string]bool{}, f.Unused()
 	for i := range f.Lanes {
-		l := &f.Lanes[i]
-		if quota := cmp.Or(l.Quota, l.Name); !seen[quota] && !slices.Contains(unused, l.Name) {
+		lane := &f.Lanes[i]
+		if quota := cmp.Or(lane.Quota, lane.Name); !seen[quota] && !slices.Contains(unused, lane.Name) {
 			seen[quota] = true
-			sum += l.Window()
+			sum += lane.Window()
 		}
 	}
 	return sum
@@ -244,8 +244,8 @@ func (f *Flags) completeFleet(from origins, env func(string) (string, bool)) err
 	}
 	faults := f.contradictions(from)
 	for i := range f.Fleet.Lanes {
-		l := &f.Fleet.Lanes[i]
-		faults = append(faults, l.inFile(f.Config, l.complete(f, env)))
+		lane := &f.Fleet.Lanes[i]
+		faults = append(faults, lane.inFile(f.Config, lane.complete(f, env)))
 	}
 	f.InJob = f.InJob || f.Cluster != ""
 	faults = append(faults, f.checkInJob())
@@ -357,19 +357,19 @@ func (f *Fleet) check() error {
 	}
 	machines := map[string]*LaneSpec{}
 	for i := range f.Lanes {
-		l := &f.Lanes[i]
-		if first := machines[l.Quota]; l.Quota != "" && first != nil {
-			if err := first.checkSameQuota(l); err != nil {
-				return l.inFile(f.File, err)
+		lane := &f.Lanes[i]
+		if first := machines[lane.Quota]; lane.Quota != "" && first != nil {
+			if err := first.checkSameQuota(lane); err != nil {
+				return lane.inFile(f.File, err)
 			}
 			continue
 		}
-		if other := f.Lane(l.Quota); other != nil {
-			return l.inFile(f.File, fmt.Errorf("quota: %s is the name of a lane: give the quota another name", l.Quota))
+		if other := f.Lane(lane.Quota); other != nil {
+			return lane.inFile(f.File, fmt.Errorf("quota: %s is the name of a lane: give the quota another name", lane.Quota))
 		}
-		machines[l.Quota] = l
-		if _, err := l.Config(); err != nil {
-			return l.inFile(f.File, errors.New(exit.PlainText(err)))
+		machines[lane.Quota] = lane
+		if _, err := lane.Config(); err != nil {
+			return lane.inFile(f.File, errors.New(exit.PlainText(err)))
 		}
 	}
 	for i := range f.Pools {
@@ -406,8 +406,8 @@ func (f *Fleet) checkPool(p *PoolSpec) error {
 	seen := map[string]bool{}
 	for tier, lanes := range p.Tiers {
 		for _, name := range lanes {
-			l := f.Lane(name)
-			if l == nil {
+			lane := f.Lane(name)
+			if lane == nil {
 				isPool := slices.ContainsFunc(f.Pools, func(p PoolSpec) bool { return p.Name == name })
 				if isPool {
 					return fmt.Errorf("%q is a pool: a pool has lanes, and no other pool", Clipped(name))
@@ -418,19 +418,19 @@ func (f *Fleet) checkPool(p *PoolSpec) error {
 				return fmt.Errorf("lane %s is there twice: keep one", name)
 			}
 			seen[name] = true
-			if l.Quota == "" {
+			if lane.Quota == "" {
 				continue
 			}
-			if firstTier, known := tierOf[l.Quota]; known && firstTier != tier {
-				return fmt.Errorf("lanes of the quota %s are in two tiers, and have one limit: put them into one tier", l.Quota)
+			if firstTier, known := tierOf[lane.Quota]; known && firstTier != tier {
+				return fmt.Errorf("lanes of the quota %s are in two tiers, and have one limit: put them into one tier", lane.Quota)
 			}
-			tierOf[l.Quota] = tier
+			tierOf[lane.Quota] = tier
 		}
 	}
 	for i := range f.Lanes {
-		l := &f.Lanes[i]
-		if _, known := tierOf[l.Quota]; known && !seen[l.Name] {
-			return fmt.Errorf("lane %s has the quota %s, too, and is not in the pool: calls of a quota take turns among its lanes, so add it", l.Name, l.Quota)
+		lane := &f.Lanes[i]
+		if _, known := tierOf[lane.Quota]; known && !seen[lane.Name] {
+			return fmt.Errorf("lane %s has the quota %s, too, and is not in the pool: calls of a quota take turns among its lanes, so add it", lane.Name, lane.Quota)
 		}
 	}
 	return nil

@@ -101,27 +101,27 @@ func (c *configFile) readLane(s *ast.MappingValueNode) LaneSpec {
 }
 
 // setLaneWord applies one word of a lane.
-func (c *configFile) setLaneWord(l *LaneSpec, s *ast.MappingValueNode) {
-	name := s.Key.GetToken().Value
+func (c *configFile) setLaneWord(lane *LaneSpec, entry *ast.MappingValueNode) {
+	name := entry.Key.GetToken().Value
 	switch {
 	case IsKeyFlag(name):
-		c.Complain(s.Key, "keys are not allowed in this file", keyPlace)
+		c.Complain(entry.Key, "keys are not allowed in this file", keyPlace)
 	case name == "headers":
-		c.setHeaders(s)
-		c.refuseKeyHeaders(s)
+		c.setHeaders(entry)
+		c.refuseKeyHeaders(entry)
 	case name == "models":
-		l.Models = c.readModels(s)
+		lane.Models = c.readModels(entry)
 	case name == "price":
-		c.setPrice(s)
+		c.setPrice(entry)
 	case slices.Contains(laneSections, name):
-		c.setLaneEntry(s)
+		c.setLaneEntry(entry)
 	case slices.Contains(ofLanes, name):
-		c.setEntry(s)
+		c.setEntry(entry)
 	case slices.Contains(ownWords, name):
-		c.setOwnWord(l, s)
+		c.setOwnWord(lane, entry)
 	default:
 		all := slices.Concat(ofLanes, ownWords, laneSections)
-		c.Complain(s.Key, fmt.Sprintf("lane %s: unknown word %q", l.Name, Clipped(exit.WithoutKeys(name))), DidYouMean(Nearest(name, all))+"headrace help config lists the words of a lane")
+		c.Complain(entry.Key, fmt.Sprintf("lane %s: unknown word %q", lane.Name, Clipped(exit.WithoutKeys(name))), DidYouMean(Nearest(name, all))+"headrace help config lists the words of a lane")
 	}
 }
 
@@ -131,11 +131,11 @@ func (c *configFile) setPrice(entry *ast.MappingValueNode) {
 	text, ok := yamlfile.Plain(entry.Value)
 	if body := yamlfile.Section(entry); len(body) > 0 {
 		rates := map[string]string{}
-		for _, entry := range body {
-			name := entry.Key.GetToken().Value
-			rate, isPlain := yamlfile.Plain(entry.Value)
+		for _, part := range body {
+			name := part.Key.GetToken().Value
+			rate, isPlain := yamlfile.Plain(part.Value)
 			if !slices.Contains(priceParts, name) || !isPlain {
-				c.Complain(entry.Key, fmt.Sprintf("price: %q is not a part of a price", Clipped(name)), advice)
+				c.Complain(part.Key, fmt.Sprintf("price: %q is not a part of a price", Clipped(name)), advice)
 				return
 			}
 			rates[name] = rate
@@ -175,7 +175,7 @@ func (c *configFile) refuseKeyHeaders(s *ast.MappingValueNode) {
 }
 
 // setOwnWord applies a word of a lane that has a single value and is not a flag.
-func (c *configFile) setOwnWord(l *LaneSpec, entry *ast.MappingValueNode) {
+func (c *configFile) setOwnWord(lane *LaneSpec, entry *ast.MappingValueNode) {
 	name := entry.Key.GetToken().Value
 	value, ok := yamlfile.Plain(entry.Value)
 	if !ok || value == "" {
@@ -184,14 +184,14 @@ func (c *configFile) setOwnWord(l *LaneSpec, entry *ast.MappingValueNode) {
 	}
 	switch name {
 	case "weight":
-		if _, err := fmt.Sscanf(value, "%d", &l.Weight); err != nil || l.Weight < 1 || l.Weight > batch.MaxWeight || fmt.Sprint(l.Weight) != value {
+		if _, err := fmt.Sscanf(value, "%d", &lane.Weight); err != nil || lane.Weight < 1 || lane.Weight > batch.MaxWeight || fmt.Sprint(lane.Weight) != value {
 			c.Complain(entry.Key, fmt.Sprintf("weight: %q is not a share", Clipped(value)), fmt.Sprintf("it may be a whole number from 1 to %d", batch.MaxWeight))
 		}
 	case "insecure":
 		if value != "true" && value != "false" {
 			c.Complain(entry.Key, fmt.Sprintf("insecure: %q is not true or false", Clipped(value)), "correct or remove it")
 		}
-		l.Insecure = value == "true"
+		lane.Insecure = value == "true"
 	default:
 		isModel := name == "same-as"
 		if exit.WithoutKeys(value) != value {
@@ -202,7 +202,7 @@ func (c *configFile) setOwnWord(l *LaneSpec, entry *ast.MappingValueNode) {
 			c.Complain(entry.Key, fmt.Sprintf("%s: %q is not a name", name, Clipped(value)), laneNameForm)
 			return
 		}
-		*map[string]*string{"account": &l.Account, "quota": &l.Quota, "same-as": &l.SameAs}[name] = value
+		*map[string]*string{"account": &lane.Account, "quota": &lane.Quota, "same-as": &lane.SameAs}[name] = value
 	}
 }
 
@@ -235,61 +235,61 @@ func plainKey(k ast.MapKeyNode) (string, bool) {
 }
 
 // readPool reads one pool: its lines, its policy, and the waits that belong to the policy.
-func (c *configFile) readPool(s *ast.MappingValueNode) PoolSpec {
-	p := PoolSpec{Name: s.Key.GetToken().Value, Line: yamlfile.LineOf(s.Key)}
+func (c *configFile) readPool(section *ast.MappingValueNode) PoolSpec {
+	pool := PoolSpec{Name: section.Key.GetToken().Value, Line: yamlfile.LineOf(section.Key)}
 	words := map[string]*ast.MappingValueNode{}
-	for _, entry := range yamlfile.Section(s) {
+	for _, entry := range yamlfile.Section(section) {
 		name := entry.Key.GetToken().Value
 		if words[name] = entry; !slices.Contains(poolWords, name) {
-			c.Complain(entry.Key, fmt.Sprintf("pool %s: unknown word %q", p.Name, Clipped(exit.WithoutKeys(name))), DidYouMean(Nearest(name, poolWords))+"there are "+strings.Join(poolWords, ", "))
+			c.Complain(entry.Key, fmt.Sprintf("pool %s: unknown word %q", pool.Name, Clipped(exit.WithoutKeys(name))), DidYouMean(Nearest(name, poolWords))+"there are "+strings.Join(poolWords, ", "))
 		}
 	}
 	if entry := words["lines"]; entry != nil {
-		c.setPoolLines(&p, entry)
+		c.setPoolLines(&pool, entry)
 	}
 	var policies []*ast.MappingValueNode
 	for _, name := range []string{"spread", "prefer", "sticky"} {
-		if at := words[name]; at != nil {
-			policies = append(policies, at)
+		if entryOfWord := words[name]; entryOfWord != nil {
+			policies = append(policies, entryOfWord)
 		}
 	}
 	if len(policies) == 0 {
-		c.Complain(s.Key, fmt.Sprintf("pool %s has no policy", p.Name), `write "spread: [A, B]", or "prefer: [A, B]" for lanes in order`)
-		return p
+		c.Complain(section.Key, fmt.Sprintf("pool %s has no policy", pool.Name), `write "spread: [A, B]", or "prefer: [A, B]" for lanes in order`)
+		return pool
 	}
 	policy := policies[0].Key.GetToken().Value
 	if len(policies) > 1 {
 		another := policies[1].Key
-		c.Complain(another, fmt.Sprintf("pool %s has two policies, %s and %s", p.Name, policy, another.GetToken().Value), "keep one")
-		return p
+		c.Complain(another, fmt.Sprintf("pool %s has two policies, %s and %s", pool.Name, policy, another.GetToken().Value), "keep one")
+		return pool
 	}
 	switch policy {
 	case "spread":
-		p.Tiers = [][]string{c.List(policies[0], "lanes")}
+		pool.Tiers = [][]string{c.List(policies[0], "lanes")}
 	case "prefer":
-		p.Tiers, p.After = c.readTiers(policies[0]), DefaultAfter
+		pool.Tiers, pool.After = c.readTiers(policies[0]), DefaultAfter
 	case "sticky":
-		p.Tiers, p.By, p.Patience = [][]string{c.List(policies[0], "lanes")}, ByPrefix, DefaultPatience
+		pool.Tiers, pool.By, pool.Patience = [][]string{c.List(policies[0], "lanes")}, ByPrefix, DefaultPatience
 	}
-	for _, entry := range []struct {
+	for _, wait := range []struct {
 		name, policy string
 		to           *time.Duration
-	}{{"after", "prefer", &p.After}, {"spill", "prefer", &p.Spill}, {"patience", "sticky", &p.Patience}} {
-		if at := words[entry.name]; at != nil {
-			c.setWait(at, entry.to, entry.policy, policy)
+	}{{"after", "prefer", &pool.After}, {"spill", "prefer", &pool.Spill}, {"patience", "sticky", &pool.Patience}} {
+		if entryOfWord := words[wait.name]; entryOfWord != nil {
+			c.setWait(entryOfWord, wait.to, wait.policy, policy)
 		}
 	}
-	if at := words["by"]; at != nil {
-		c.setHome(at, &p, policy)
+	if entryOfWord := words["by"]; entryOfWord != nil {
+		c.setHome(entryOfWord, &pool, policy)
 	}
-	return p
+	return pool
 }
 
 // poolWords are the words of a pool.
 var poolWords = []string{"lines", "spread", "prefer", "sticky", "after", "spill", "by", "patience"}
 
 // lacksPolicy reports whether a word of a pool needs another policy than the pool has. If so, it complains.
-func (c *configFile) lacksPolicy(s *ast.MappingValueNode, needed, policyOfPool string) bool {
+func (c *configFile) lacksPolicy(entry *ast.MappingValueNode, needed, policyOfPool string) bool {
 	if needed == policyOfPool {
 		return false
 	}
@@ -297,56 +297,56 @@ func (c *configFile) lacksPolicy(s *ast.MappingValueNode, needed, policyOfPool s
 		"prefer": "only a pool that prefers lanes has later ones: remove it, or write prefer",
 		"sticky": "only a line of a sticky pool has a home: remove it, or write sticky",
 	}
-	c.Complain(s.Key, s.Key.GetToken().Value+" needs "+needed, advice[needed])
+	c.Complain(entry.Key, entry.Key.GetToken().Value+" needs "+needed, advice[needed])
 	return true
 }
 
 // setHome reads the word "by", which decides the home of a line in a sticky pool.
-func (c *configFile) setHome(s *ast.MappingValueNode, p *PoolSpec, policy string) {
-	if c.lacksPolicy(s, "sticky", policy) {
+func (c *configFile) setHome(entry *ast.MappingValueNode, pool *PoolSpec, policy string) {
+	if c.lacksPolicy(entry, "sticky", policy) {
 		return
 	}
-	text, ok := yamlfile.Plain(s.Value)
+	text, ok := yamlfile.Plain(entry.Value)
 	if field, isMetadata := strings.CutPrefix(text, ByMetadata); !ok || text != ByPrefix && (!isMetadata || field == "") {
-		c.Complain(s.Key, fmt.Sprintf("by: %q is not prefix or metadata.FIELD", Clipped(text)), "write prefix for the beginning of the prompt, or metadata. and the name of a field")
+		c.Complain(entry.Key, fmt.Sprintf("by: %q is not prefix or metadata.FIELD", Clipped(text)), "write prefix for the beginning of the prompt, or metadata. and the name of a field")
 		return
 	}
-	p.By = text
+	pool.By = text
 }
 
 // setWait reads a wait of a pool, which only one policy has.
-func (c *configFile) setWait(s *ast.MappingValueNode, to *time.Duration, needed, policyOfPool string) {
-	if c.lacksPolicy(s, needed, policyOfPool) {
+func (c *configFile) setWait(entry *ast.MappingValueNode, to *time.Duration, needed, policyOfPool string) {
+	if c.lacksPolicy(entry, needed, policyOfPool) {
 		return
 	}
-	name := s.Key.GetToken().Value
-	text, ok := yamlfile.Plain(s.Value)
-	d, err := time.ParseDuration(text)
+	name := entry.Key.GetToken().Value
+	text, ok := yamlfile.Plain(entry.Value)
+	wait, err := time.ParseDuration(text)
 	switch {
-	case !ok || err != nil || d < 0 || d > 24*time.Hour || name != "after" && d == 0:
-		c.Complain(s.Key, fmt.Sprintf("%s: %q is not a wait", name, Clipped(text)), "write a length of time up to 24h, such as 30s or 2m")
+	case !ok || err != nil || wait < 0 || wait > 24*time.Hour || name != "after" && wait == 0:
+		c.Complain(entry.Key, fmt.Sprintf("%s: %q is not a wait", name, Clipped(text)), "write a length of time up to 24h, such as 30s or 2m")
 	default:
-		*to = d
+		*to = wait
 	}
 }
 
 // setPoolLines reads the models and endpoints whose lines go to the pool.
-func (c *configFile) setPoolLines(p *PoolSpec, s *ast.MappingValueNode) {
+func (c *configFile) setPoolLines(pool *PoolSpec, section *ast.MappingValueNode) {
 	const advice = `write it as in "lines: {model: [gpt-5-mini, \"qwen*\"]}"`
-	body := yamlfile.Section(s)
+	body := yamlfile.Section(section)
 	if len(body) == 0 {
-		c.Complain(s.Key, "lines is not a map", advice)
+		c.Complain(section.Key, "lines is not a map", advice)
 	}
 	for _, entry := range body {
 		switch name := entry.Key.GetToken().Value; name {
 		case "model":
 			for _, pattern := range c.List(entry, "models") {
-				p.models = append(p.models, globOf(pattern))
-				p.Models = append(p.Models, pattern)
+				pool.models = append(pool.models, globOf(pattern))
+				pool.Models = append(pool.Models, pattern)
 			}
 		case "endpoint":
-			p.Endpoints = c.List(entry, "endpoints")
-			for _, endpoint := range p.Endpoints {
+			pool.Endpoints = c.List(entry, "endpoints")
+			for _, endpoint := range pool.Endpoints {
 				if !slices.Contains(prompts.Operations(), endpoint) {
 					c.Complain(entry.Key, fmt.Sprintf("endpoint: %q is not known", Clipped(endpoint)), "use "+strings.Join(prompts.Operations(), ", "))
 				}

@@ -66,8 +66,8 @@ func (f *Flags) checkInJob() error {
 		faults = append(faults, fmt.Errorf("%s:%d: lanes and pools have %d bytes, and a job brings %d at most to its workers", f.Config, f.Fleet.Line, n, mostLanesOfJob))
 	}
 	for i := range f.Fleet.Lanes {
-		l := &f.Fleet.Lanes[i]
-		faults = append(faults, l.inFile(f.Config, l.faultInJob()))
+		lane := &f.Fleet.Lanes[i]
+		faults = append(faults, lane.inFile(f.Config, lane.faultInJob()))
 	}
 	return errors.Join(faults...)
 }

@@ -175,33 +175,33 @@ func (f *Flags) checkHeaders() error {
 	given := map[string]bool{}
 	f.Added = nil
 	for _, text := range f.headers {
-		h, err := parseHeader(text)
+		header, err := parseHeader(text)
 		switch {
 		case err != nil:
 			faults = append(faults, fmt.Errorf("--header: %w", err))
-		case given[h.Name]:
-			faults = append(faults, fmt.Errorf("--header: %s is set twice: keep one", h.Name))
-		case slices.Contains(ofKeys, h.Name) && !f.SendsNoKey():
-			faults = append(faults, fmt.Errorf("--header: %s has the provider's key, which --api-key-env names: to send another, add --api-key-env none", h.Name))
+		case given[header.Name]:
+			faults = append(faults, fmt.Errorf("--header: %s is set twice: keep one", header.Name))
+		case slices.Contains(ofKeys, header.Name) && !f.SendsNoKey():
+			faults = append(faults, fmt.Errorf("--header: %s has the provider's key, which --api-key-env names: to send another, add --api-key-env none", header.Name))
 		}
-		given[h.Name] = true
-		f.Added = append(f.Added, h)
+		given[header.Name] = true
+		f.Added = append(f.Added, header)
 	}
 	return errors.Join(faults...)
 }
 
 // setHeaders adds the headers of the file's section, unless a flag or a variable sets them.
-func (c *configFile) setHeaders(s *ast.MappingValueNode) {
+func (c *configFile) setHeaders(section *ast.MappingValueNode) {
 	const advice = `write one a line below it, indented, as in "HTTP-Referer: https://example.com"`
-	body := yamlfile.Section(s)
+	body := yamlfile.Section(section)
 	if len(body) == 0 {
-		c.Complain(s.Key, "headers has no headers", advice)
+		c.Complain(section.Key, "headers has no headers", advice)
 	}
-	for _, one := range body {
-		name := one.Key.GetToken().Value
-		value, ok := yamlfile.Plain(one.Value)
+	for _, entry := range body {
+		name := entry.Key.GetToken().Value
+		value, ok := yamlfile.Plain(entry.Value)
 		if !ok {
-			c.Complain(one.Key, Clipped(exit.WithoutKeys(name))+" needs a single value", advice)
+			c.Complain(entry.Key, Clipped(exit.WithoutKeys(name))+" needs a single value", advice)
 			continue
 		}
 		if c.headers.has(name) && !slices.Contains(c.ownHeaders, http.CanonicalHeaderKey(name)) {
@@ -209,7 +209,7 @@ func (c *configFile) setHeaders(s *ast.MappingValueNode) {
 		}
 		text := name + "=" + value
 		if err := c.checkHeader(name, text); err != nil {
-			c.Complain(one.Key, "headers", err.Error())
+			c.Complain(entry.Key, "headers", err.Error())
 			continue
 		}
 		c.ownHeaders = append(c.ownHeaders, http.CanonicalHeaderKey(name))

@@ -117,13 +117,13 @@ func newLaneSettings(file string) *laneSettings {
 		idle:    machine.DefaultIdleTTL,
 	}
 	for _, setting := range s.table() {
-		switch to := setting.target.(type) {
+		switch target := setting.target.(type) {
 		case *float64:
-			s.fs.Float64Var(to, setting.name, *to, setting.meaning)
+			s.fs.Float64Var(target, setting.name, *target, setting.meaning)
 		case *int:
-			s.fs.IntVar(to, setting.name, *to, setting.meaning)
+			s.fs.IntVar(target, setting.name, *target, setting.meaning)
 		case *time.Duration:
-			s.fs.DurationVar(to, setting.name, *to, setting.meaning)
+			s.fs.DurationVar(target, setting.name, *target, setting.meaning)
 		}
 	}
 	return s

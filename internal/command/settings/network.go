@@ -51,11 +51,11 @@ func (f *Flags) goThrough() error {
 	if strings.HasPrefix(f.Through, "http") { // the variable for clients, which serve prints, names the folder of the paths
 		f.Through = strings.TrimSuffix(strings.TrimRight(f.Through, "/"), "/v1")
 	}
-	u, err := url.Parse(f.Through)
+	address, err := url.Parse(f.Through)
 	socket, isSocket := strings.CutPrefix(f.Through, SocketPrefix)
 	switch {
 	case isSocket && socket != "":
-	case isSocket || err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "":
+	case isSocket || err != nil || address.Scheme != "http" && address.Scheme != "https" || address.Host == "" || address.User != nil || strings.Trim(address.Path, "/") != "" || address.RawQuery != "":
 		return fmt.Errorf("--through %q is not an address of headrace serve: want http://127.0.0.1:8470 or unix:PATH", exit.WithoutKeys(f.Through))
 	}
 	var given []string

@@ -47,26 +47,26 @@ func (f *Fleet) splitTiers(spill time.Duration) error {
 	if len(f.Pools) == 0 {
 		f.Pools = f.UsedPools()
 	}
-	var all []LaneSpec
+	var lanes []LaneSpec
 	flexOf := map[string]string{}
 	for i := range f.Lanes {
-		l := f.Lanes[i]
-		if l.Flags.ServiceTier != TierAuto {
-			all = append(all, l)
+		lane := f.Lanes[i]
+		if lane.Flags.ServiceTier != TierAuto {
+			lanes = append(lanes, lane)
 			continue
 		}
-		flex := l.inTier(catalog.Flex)
-		flex.Name, flex.Base = FlexLane(l.Name), l.Name
-		if l.Quota != "" {
-			flex.Quota = FlexLane(l.Quota)
+		flex := lane.inTier(catalog.Flex)
+		flex.Name, flex.Base = FlexLane(lane.Name), lane.Name
+		if lane.Quota != "" {
+			flex.Quota = FlexLane(lane.Quota)
 		}
 		if f.Lane(flex.Name) != nil {
-			return l.inFile(f.File, fmt.Errorf("service-tier: auto makes a lane %s of it, and the file has one: give that another name", flex.Name))
+			return lane.inFile(f.File, fmt.Errorf("service-tier: auto makes a lane %s of it, and the file has one: give that another name", flex.Name))
 		}
-		flexOf[l.Name] = flex.Name
-		all = append(all, flex, l.inTier(catalog.Standard))
+		flexOf[lane.Name] = flex.Name
+		lanes = append(lanes, flex, lane.inTier(catalog.Standard))
 	}
-	if f.Lanes = all; len(all) > MostLanes {
+	if f.Lanes = lanes; len(lanes) > MostLanes {
 		return errors.New("service-tier: auto makes two lanes of one, and these are too many: a run may have " + fmt.Sprint(MostLanes))
 	}
 	for i := range f.Pools {

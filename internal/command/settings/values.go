@@ -228,16 +228,16 @@ func ValuesOf(flag string) []string {
 // CompleteValues sets up shell completion for the values of a command's flags. It offers words or files where
 // a flag takes such, and nothing for numbers and texts.
 func CompleteValues(cmd *cobra.Command) {
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if _, given := cmd.GetFlagCompletionFunc(f.Name); given {
+	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
+		if _, given := cmd.GetFlagCompletionFunc(flag.Name); given {
 			return
 		}
 		var offer cobra.CompletionFunc
-		words := ValuesOf(f.Name)
-		switch kind := f.Value.Type(); {
-		case f.Name == "provider":
+		words := ValuesOf(flag.Name)
+		switch kind := flag.Value.Type(); {
+		case flag.Name == "provider":
 			offer = cobra.FixedCompletions(providers(), cobra.ShellCompDirectiveNoFileComp)
-		case f.Name == "config":
+		case flag.Name == "config":
 			offer = cobra.FixedCompletions([]cobra.Completion{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt)
 		case len(words) > 0:
 			offer = cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
@@ -246,7 +246,7 @@ func CompleteValues(cmd *cobra.Command) {
 		default:
 			offer = cobra.NoFileCompletions
 		}
-		_ = cmd.RegisterFlagCompletionFunc(f.Name, offer) // the flag is there
+		_ = cmd.RegisterFlagCompletionFunc(flag.Name, offer) // the flag is there
 	})
 }
 
