@@ -128,15 +128,15 @@ func (q *question) confirm(prompt string, code int, refusal string) error {
 	fmt.Fprintf(q.Stderr, "headrace: %s [y/N] ", prompt)
 	line := make(chan string, 1)
 	go func() {
-		prompt, _ := bufio.NewReader(q.Stdin).ReadString('\n') // a terminal that has gone says nothing: no
-		line <- prompt
+		answer, _ := bufio.NewReader(q.Stdin).ReadString('\n') // a terminal that has gone says nothing: no
+		line <- answer
 	}()
 	select {
-	case prompt := <-line:
-		if !strings.HasSuffix(prompt, "\n") {
+	case answer := <-line:
+		if !strings.HasSuffix(answer, "\n") {
 			fmt.Fprintln(q.Stderr) // the question's line ends
 		}
-		if word := strings.ToLower(strings.TrimSpace(prompt)); word == "y" || word == "yes" {
+		if word := strings.ToLower(strings.TrimSpace(answer)); word == "y" || word == "yes" {
 			return nil
 		}
 		return q.verdict.FailAgain(code, "%s", refusal)

@@ -50,8 +50,8 @@ func (c *control) steering() *batch.Control {
 func (c *control) open(job *promptfile.Job) {
 	c.job, c.concurrency, c.cap = job, c.Flags.Concurrency, c.Flags.MaxCost
 	c.limitsOfAll, c.limits = c.Flags.Limits(), map[string]batch.Limits{}
-	if p := c.pilot; p != nil {
-		c.paused, c.concurrency, c.limitsOfAll, c.limits = p.paused, p.concurrency, p.limitsOfAll, p.limits
+	if pilot := c.pilot; pilot != nil {
+		c.paused, c.concurrency, c.limitsOfAll, c.limits = pilot.paused, pilot.concurrency, pilot.limitsOfAll, pilot.limits
 	}
 	if c.Flags.Ctl == settings.CtlOff || c.Flags.ToStdout() || settings.IsNoFile(c.Flags.Output) {
 		return
@@ -109,7 +109,7 @@ func (c *control) close() {
 }
 
 // Do carries out a command of headrace ctl, and returns the answer to it.
-func (c *control) Do(ctx context.Context, cmd ctl.Command) (a ctl.Answer, err error) {
+func (c *control) Do(ctx context.Context, cmd ctl.Command) (answer ctl.Answer, err error) {
 	switch cmd.Word {
 	case ctl.Status:
 		p := c.show.progressNow()
@@ -121,28 +121,28 @@ func (c *control) Do(ctx context.Context, cmd ctl.Command) (a ctl.Answer, err er
 	defer c.mu.Unlock()
 	switch cmd.Word {
 	case ctl.Pause:
-		a.Text, err = c.pause(ctx, true)
+		answer.Text, err = c.pause(ctx, true)
 	case ctl.Resume:
-		a.Text, err = c.pause(ctx, false)
+		answer.Text, err = c.pause(ctx, false)
 	case ctl.Drain:
-		a.Text = c.drain()
+		answer.Text = c.drain()
 	case ctl.Concurrency:
-		a.Text, err = c.setConcurrency(ctx, cmd.N)
+		answer.Text, err = c.setConcurrency(ctx, cmd.N)
 	case ctl.MaxCost:
-		a.Text, err = c.setMaxCost(ctx, cmd.USD)
+		answer.Text, err = c.setMaxCost(ctx, cmd.USD)
 	case ctl.Limit:
-		a.Text, err = c.setLimits(ctx, &cmd)
+		answer.Text, err = c.setLimits(ctx, &cmd)
 	case ctl.Reset:
-		a.Text, err = c.reset(ctx, cmd.Lane)
+		answer.Text, err = c.reset(ctx, cmd.Lane)
 	case ctl.LogLevel:
 		level := c.Flags.Leveler()
 		from := level.Level()
 		level.Set(cmd.Level)
-		a.Text = c.changed("log-level", "", strings.ToLower(from.String()), strings.ToLower(cmd.Level.String()))
+		answer.Text = c.changed("log-level", "", strings.ToLower(from.String()), strings.ToLower(cmd.Level.String()))
 	default:
 		err = fmt.Errorf("%s: a run cannot do that", cmd.Word)
 	}
-	return a, err
+	return answer, err
 }
 
 // files returns the absolute paths of the run's files.

@@ -181,11 +181,11 @@ func (r *runner) answeredOperation(res *promptfile.Result) string {
 // openFiles opens the files of the job, and shows what happened to earlier ones.
 func (r *runner) openFiles(job *promptfile.Job) (promptfile.Begun, error) {
 	begun, err := job.Begin()
-	for _, f := range begun.Kept {
-		r.show.console.Notice(event.StartingOver, fmt.Sprintf("starting over: the old %s is kept as %s", f.Name, f.As))
+	for _, file := range begun.Kept {
+		r.show.console.Notice(event.StartingOver, fmt.Sprintf("starting over: the old %s is kept as %s", file.Name, file.As))
 	}
-	for _, f := range begun.Torn {
-		r.show.console.Notice(event.TornLine, fmt.Sprintf("%s ended in an incomplete line of %d bytes: it is removed, and its item is asked again", f.Name, f.Bytes))
+	for _, file := range begun.Torn {
+		r.show.console.Notice(event.TornLine, fmt.Sprintf("%s ended in an incomplete line of %d bytes: it is removed, and its item is asked again", file.Name, file.Bytes))
 	}
 	if r.verdict.StartedOver = begun.Fresh; errors.Is(err, promptfile.ErrHalted) {
 		return begun, r.verdict.HaltedEarly()

@@ -96,10 +96,10 @@ func (p *Pool) makeSticky(key string, patience time.Duration) {
 	var names []string
 	var weights []int
 	for i := range p.Lanes {
-		l := &p.Lanes[i]
-		names, l.Tier = append(names, l.Name), 1
-		if l.Weight > 0 {
-			weights = append(weights, l.Weight)
+		lane := &p.Lanes[i]
+		names, lane.Tier = append(names, lane.Name), 1
+		if lane.Weight > 0 {
+			weights = append(weights, lane.Weight)
 		}
 	}
 	home := batch.HomeOf(key, names, weights)

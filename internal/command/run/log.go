@@ -169,20 +169,20 @@ func (l *runLog) logPanic(err error, attrs ...any) {
 }
 
 // logEnd logs the outcome of the run, and errors of its files and of its proof.
-func (l *runLog) logEnd(s *promptfile.Sums) {
-	if s.FilesErr != nil && !exit.IsClosedPipe(s.FilesErr) {
-		l.Logger.Error("result not kept", "unsaved", s.Unsaved, "error", l.RedactError(s.FilesErr))
+func (l *runLog) logEnd(sums *promptfile.Sums) {
+	if sums.FilesErr != nil && !exit.IsClosedPipe(sums.FilesErr) {
+		l.Logger.Error("result not kept", "unsaved", sums.Unsaved, "error", l.RedactError(sums.FilesErr))
 	}
-	l.logPanic(s.RunErr)
-	if s.RunErr == nil && !s.Proves() {
-		l.Logger.Error("proof broken", "offered", s.Counters.Offered, "settled", s.Counters.Settled, "released", s.Counters.Released, "calls", s.Counters.Calls)
+	l.logPanic(sums.RunErr)
+	if sums.RunErr == nil && !sums.Proves() {
+		l.Logger.Error("proof broken", "offered", sums.Counters.Offered, "settled", sums.Counters.Settled, "released", sums.Counters.Released, "calls", sums.Counters.Calls)
 	}
 	attrs := []any{
-		"succeeded", s.Succeeded, "failed", s.Failed, "not_run", s.NotRun, "calls", s.Counters.Calls,
-		"elapsed_ms", s.Elapsed.Milliseconds(), "input_tokens", s.Usage.InputTokens, "output_tokens", s.Usage.OutputTokens,
+		"succeeded", sums.Succeeded, "failed", sums.Failed, "not_run", sums.NotRun, "calls", sums.Counters.Calls,
+		"elapsed_ms", sums.Elapsed.Milliseconds(), "input_tokens", sums.Usage.InputTokens, "output_tokens", sums.Usage.OutputTokens,
 	}
-	if s.Doubtful.Calls > 0 {
-		attrs = append(attrs, "doubtful_calls", s.Doubtful.Calls)
+	if sums.Doubtful.Calls > 0 {
+		attrs = append(attrs, "doubtful_calls", sums.Doubtful.Calls)
 	}
 	l.Logger.Info("run ended", attrs...)
 }

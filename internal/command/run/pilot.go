@@ -80,11 +80,11 @@ func (r *runner) pilotFindings() (models, lanes map[string]plan.Pilot) {
 		limits[lane.Name] = seenLimits(&lane.View)
 	}
 	models, lanes = map[string]plan.Pilot{}, map[string]plan.Pilot{}
-	for model, s := range r.pilot.models {
-		models[model] = s.toPilot(limits[r.Account.Lane(model)])
+	for model, sums := range r.pilot.models {
+		models[model] = sums.toPilot(limits[r.Account.Lane(model)])
 	}
-	for lane, s := range r.pilot.lanes {
-		lanes[lane] = s.toPilot(limits[lane])
+	for lane, sums := range r.pilot.lanes {
+		lanes[lane] = sums.toPilot(limits[lane])
 	}
 	return models, lanes
 }

@@ -233,12 +233,13 @@ func (c *Calls) Bound(lane *machine.LaneConfig) {
 	lane.MaxAttempts, lane.AttemptTimeout, lane.ItemTimeout = f.MaxAttempts, f.Timeout, f.ItemTimeout
 }
 
-// For returns the calls of a job that other settings describe. These say how to read lines, and
-// when to give up an item, which answers are results, and what it costs. They also name the provider, unless this
-// command's own flags do. The pace and the key are those of this command. For refuses a name that is no flag of Vendor,
-// Input or Tries, nor price, schema-retries, [JobPrices], [JobLanes] or [JobSchema], and a value that its flag refuses. A key, header or certificate that the command
-// names never goes to a provider that a job names. For returns an error for such a command,
-// unless it names the provider itself. It makes no call.
+// For returns the calls of a job that other settings describe. These say how to read lines, when to give up
+// an item, which answers are results, and what it costs. They also name the provider, unless this command's
+// own flags do. The pace and the key are those of this command. For refuses values that their flags refuse.
+// It refuses any name except the flags of Vendor, Input and Tries, price, schema-retries, [JobPrices],
+// [JobLanes] and [JobSchema]. A key, header or certificate that the command names never goes to a provider
+// that a job names. For returns an error for such a command, unless it names the provider itself. It makes no
+// call.
 func (s *Settings) For(job map[string]string) (*Calls, error) {
 	theirs := settings.Input | settings.Tries | settings.Checks | settings.Costs
 	if len(s.Given(settings.Vendor)) == 0 {

@@ -87,18 +87,18 @@ func spentOn(s *promptfile.Sums) event.Spent {
 }
 
 // reportOf returns the report of a run that has ended.
-func (r *runner) reportOf(s *promptfile.Sums, plan *promptfile.Plan) *progress.Report {
+func (r *runner) reportOf(sums *promptfile.Sums, plan *promptfile.Plan) *progress.Report {
 	rep := &progress.Report{
-		Summary: s.Summary, Spent: spentOn(s), FailedUSD: s.FailedUSD, Truncated: s.Truncated, Kinds: s.Kinds,
-		Before: s.EarlierDone + s.EarlierFailed, BeforeUnknown: s.EarlierUnknown, ErrorsFile: r.Flags.ErrorsPath(), Unsaved: s.Unsaved, Skipped: s.Skipped, Untranslatable: s.Untranslatable, Renamed: s.Renamed,
-		Verbose: r.Flags.Verbose, BreakerOpened: r.show.troubles.opened, Broke: r.show.troubles.why, Stopped: r.Redact(verdict.ReasonOf(s.Stopped)), Stops: r.show.troubles.stops,
+		Summary: sums.Summary, Spent: spentOn(sums), FailedUSD: sums.FailedUSD, Truncated: sums.Truncated, Kinds: sums.Kinds,
+		Before: sums.EarlierDone + sums.EarlierFailed, BeforeUnknown: sums.EarlierUnknown, ErrorsFile: r.Flags.ErrorsPath(), Unsaved: sums.Unsaved, Skipped: sums.Skipped, Untranslatable: sums.Untranslatable, Renamed: sums.Renamed,
+		Verbose: r.Flags.Verbose, BreakerOpened: r.show.troubles.opened, Broke: r.show.troubles.why, Stopped: r.Redact(verdict.ReasonOf(sums.Stopped)), Stops: r.show.troubles.stops,
 	}
-	if s.Succeeded+s.EarlierDone > 0 && !r.Flags.ToStdout() && !settings.IsNoFile(r.Flags.Output) {
+	if sums.Succeeded+sums.EarlierDone > 0 && !r.Flags.ToStdout() && !settings.IsNoFile(r.Flags.Output) {
 		rep.Results = r.Flags.Output
 		rep.Reading = r.answered.readCommand(r.Flags.Output, r.Flags.WritesText())
 	}
 	rep.Left = rep.NotRun
-	if plan != nil && !errors.Is(s.Err(), promptfile.ErrChanged) { // otherwise the plan is of another input
+	if plan != nil && !errors.Is(sums.Err(), promptfile.ErrChanged) { // otherwise the plan is of another input
 		rep.Left, rep.Of = max(rep.Left, plan.Left()-rep.Succeeded-rep.Failed), plan.Items
 	}
 	if r.Account.Books != nil {
@@ -196,26 +196,26 @@ func (d *display) progressNow() *event.Progress { return d.progressFor(false) }
 // progressFor returns the progress of the run. With hideQuotes it leaves out the provider's words, which may
 // quote prompts; messages of failures still have them.
 func (d *display) progressFor(hideQuotes bool) *event.Progress {
-	p := d.recorder.Snapshot(d.Clock.Now())
-	causes, newest := make([]error, len(p.Lanes)), d.latestStepText()
-	for i := range p.Lanes {
-		causes[i] = d.Reason(p.Lanes[i].Cause)
-		p.Lanes[i].Cause = causes[i]
-		d.nameAccount(&p.Lanes[i])
+	snapshot := d.recorder.Snapshot(d.Clock.Now())
+	causes, newest := make([]error, len(snapshot.Lanes)), d.latestStepText()
+	for i := range snapshot.Lanes {
+		causes[i] = d.Reason(snapshot.Lanes[i].Cause)
+		snapshot.Lanes[i].Cause = causes[i]
+		d.nameAccount(&snapshot.Lanes[i])
 	}
 	if hideQuotes {
 		newest = ""
-		for i := range p.Lanes {
-			p.Lanes[i].Cause = event.Unquoted(p.Lanes[i].Cause)
+		for i := range snapshot.Lanes {
+			snapshot.Lanes[i].Cause = event.Unquoted(snapshot.Lanes[i].Cause)
 		}
 	}
-	e := event.Of(&p, event.Context{
+	e := event.Of(&snapshot, event.Context{
 		Input: inputName(d.Facts), Output: d.Flags.OutputName(), Provider: d.Account.Name, Simulated: d.Account.Books != nil,
 		Timeout: d.Flags.Timeout, Stdout: d.Flags.ToStdout(), Stream: d.Input == "-", Resumable: !d.Flags.ToStdout() && d.Input != "-",
 		Skipped: int(d.skipped.Load()), Unwritten: int(max(0, d.unwritten.Load())), Draining: d.Halt.Reason(), Latest: newest, Zone: time.Local, InLine: d.Account.InLine(),
 	})
-	for i := range p.Lanes {
-		if l := &p.Lanes[i]; l.Phase == machine.Stopped && d.Flags.Fleet != nil {
+	for i := range snapshot.Lanes {
+		if l := &snapshot.Lanes[i]; l.Phase == machine.Stopped && d.Flags.Fleet != nil {
 			e.Lanes[i].Advice = d.verdict.LaneAdvice(l.Name, causes[i])
 		}
 	}
@@ -296,19 +296,19 @@ func (d *display) isDueToShow(at time.Time) bool {
 // startOf returns the first event of a run. Counts of items are missing for a stream, and for an input that
 // is not yet read.
 func (d *display) startOf(plan *promptfile.Plan) event.Start {
-	s := event.Start{
+	start := event.Start{
 		Event: "start", Format: event.Format, Headrace: account.Version(), Run: runID(d.Facts), At: event.Stamp(d.Began),
 		Input: inputName(d.Facts), Output: d.Flags.OutputName(), Errors: d.Flags.ErrorsPath(),
 		Concurrency: d.Flags.Concurrency, Settings: d.Flags.Given,
 	}
 	if plan != nil {
 		before := plan.Done + plan.Failed
-		s.Items, s.Before = &plan.Items, &before
+		start.Items, start.Before = &plan.Items, &before
 	}
 	if d.timelineAt != "" {
-		s.Timeline = &d.timelineAt
+		start.Timeline = &d.timelineAt
 	}
-	return s
+	return start
 }
 
 // runID names a run, by its start and a random number.
