@@ -28,7 +28,7 @@ type flags struct {
 	json                   bool
 }
 
-// Command makes headrace report.
+// Command returns the command headrace report.
 func Command(w *world.World) *cobra.Command {
 	f := &flags{}
 	cmd := &cobra.Command{

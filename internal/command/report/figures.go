@@ -182,17 +182,17 @@ type facts struct {
 
 // newReport makes a report from the files of an output. Its errors are those of the journal and of the
 // timeline.
-func newReport(f facts) (*Report, error) {
-	report := &Report{Report: version, Headrace: f.version, At: event.Stamp(f.now), State: f.state, Output: f.output, Errors: f.errors, zone: f.zone}
+func newReport(source facts) (*Report, error) {
+	report := &Report{Report: version, Headrace: source.version, At: event.Stamp(source.now), State: source.state, Output: source.output, Errors: source.errors, zone: source.zone}
 	var runs []timeline.Run
-	if f.timeline != "" {
+	if source.timeline != "" {
 		var err error
-		if runs, err = timeline.ReadRuns(f.timeline); err != nil && !errors.Is(err, timeline.ErrNone) {
+		if runs, err = timeline.ReadRuns(source.timeline); err != nil && !errors.Is(err, timeline.ErrNone) {
 			return nil, err
 		}
 	}
 	tallies := newTallies()
-	progress, err := journal.ReadItems(f.output, f.errors, tallies.add)
+	progress, err := journal.ReadItems(source.output, source.errors, tallies.add)
 	if err != nil {
 		return nil, err
 	}
@@ -307,21 +307,21 @@ func (s *spread) quantile(share float64) float64 {
 }
 
 // addItems adds the items, their failures, waits, models and lanes, each list at most as long as people read.
-func (r *Report) addItems(progress *journal.Progress, t *tallies) {
+func (r *Report) addItems(progress *journal.Progress, items *tallies) {
 	r.Done, r.Failed, r.Filtered, r.Simulated, r.Torn = progress.Done, progress.Failed, progress.Filtered, progress.Simulated, progress.Torn
 	kinds := byCount(progress.Failures)
 	for _, kind := range kinds[:min(len(kinds), mostFailures)] {
-		r.Failures = append(r.Failures, Failure{Kind: words.Clip(kind, maxName), Items: progress.Failures[kind], Examples: t.examples[kind]})
+		r.Failures = append(r.Failures, Failure{Kind: words.Clip(kind, maxName), Items: progress.Failures[kind], Examples: items.examples[kind]})
 	}
 	for _, w := range []struct {
 		what string
 		of   *spread
-	}{{"waited for its first call", &t.queued}, {"between calls, refused or broken", &t.waited}, {"in its last call", &t.taken}} {
+	}{{"waited for its first call", &items.queued}, {"between calls, refused or broken", &items.waited}, {"in its last call", &items.taken}} {
 		if w.of.n > 0 {
 			r.Waits = append(r.Waits, Wait{w.what, w.of.quantile(0.5), w.of.quantile(0.95), float64(w.of.sum) / 1e3})
 		}
 	}
-	models := slices.SortedFunc(maps.Values(t.models), func(a, b *Model) int {
+	models := slices.SortedFunc(maps.Values(items.models), func(a, b *Model) int {
 		return cmp.Or(cmp.Compare(b.USD, a.USD), cmp.Compare(b.Items, a.Items), cmp.Compare(a.Model, b.Model))
 	})
 	r.moreModels = max(0, len(models)-mostModels)
@@ -394,8 +394,8 @@ func (r *Report) addRuns(runs []timeline.Run) {
 	}
 	r.Changes = r.Changes[max(0, len(r.Changes)-mostChanges):]
 	r.addLatest(&runs[len(runs)-1])
-	for _, word := range slices.SortedFunc(maps.Keys(bounds), func(a, bound string) int {
-		return cmp.Or(cmp.Compare(bounds[bound], bounds[a]), cmp.Compare(a, bound))
+	for _, word := range slices.SortedFunc(maps.Keys(bounds), func(a, b string) int {
+		return cmp.Or(cmp.Compare(bounds[b], bounds[a]), cmp.Compare(a, b))
 	}) {
 		bound := Bound{Bound: word, Name: event.BoundName(word, r.sharedConcurrency()), Seconds: event.Round(bounds[word])}
 		if r.TookS > 0 {
@@ -431,8 +431,8 @@ func (r *Report) addLatest(last *timeline.Run) {
 			r.Spent.CapUSD = &p.Spent.Budget.CapUSD
 		}
 	}
-	if s := last.Summary; s != nil {
-		r.Efficiency, r.Proof, r.Proved = s.Efficiency, progress.ProofOf(s), &s.Proved
+	if summary := last.Summary; summary != nil {
+		r.Efficiency, r.Proof, r.Proved = summary.Efficiency, progress.ProofOf(summary), &summary.Proved
 	}
 	if r.Items != nil && *r.Items < r.Done+r.Failed { // the output has answers to other questions, too
 		r.Items = nil
@@ -455,12 +455,12 @@ func (r *Report) describeRun(run *timeline.Run, isLatest bool, bounds map[string
 		}
 	}
 	seconds := event.Seconds(ledger)
-	if sample := run.Summary; sample != nil && run.Merged == 1 {
-		described.TookS, described.Answered, described.Failed, described.Calls, described.Throttled = sample.ElapsedS, sample.Succeeded, sample.Failed, int(sample.Calls), int(sample.Throttled)
-		described.ExitCode, seconds = &sample.ExitCode, sample.BoundS
+	if summary := run.Summary; summary != nil && run.Merged == 1 {
+		described.TookS, described.Answered, described.Failed, described.Calls, described.Throttled = summary.ElapsedS, summary.Succeeded, summary.Failed, int(summary.Calls), int(summary.Throttled)
+		described.ExitCode, seconds = &summary.ExitCode, summary.BoundS
 	}
-	for word, sample := range seconds {
-		bounds[word] += sample
+	for word, held := range seconds {
+		bounds[word] += held
 	}
 	described.TookS = event.Round(described.TookS)
 	return described

@@ -75,12 +75,12 @@ func OfJob(w *world.World, j *Job, lines func(take func(text []byte) error) erro
 
 // newJobReport makes the report of a job. lines passes each finished line to its argument; madeBy is the
 // version of this program.
-func newJobReport(j *Job, lines func(take func(text []byte) error) error, now time.Time, zone *time.Location, madeBy string) (*Report, error) {
+func newJobReport(job *Job, lines func(take func(text []byte) error) error, now time.Time, zone *time.Location, madeBy string) (*Report, error) {
 	report := &Report{
-		Report: version, Headrace: madeBy, At: event.Stamp(now), State: Ended, Input: j.Input, Output: j.Output, Errors: j.Errors, Provider: j.Provider, Job: j, zone: zone,
-		Settings: j.Settings[:min(len(j.Settings), mostSettings)],
+		Report: version, Headrace: madeBy, At: event.Stamp(now), State: Ended, Input: job.Input, Output: job.Output, Errors: job.Errors, Provider: job.Provider, Job: job, zone: zone,
+		Settings: job.Settings[:min(len(job.Settings), mostSettings)],
 	}
-	if j.GoesOn {
+	if job.GoesOn {
 		report.State = Running
 	}
 	items := newTallies()
@@ -88,16 +88,16 @@ func newJobReport(j *Job, lines func(take func(text []byte) error) error, now ti
 	if err := lines(counter.Add); err != nil {
 		return nil, err
 	}
-	j.shorten()
+	job.shorten()
 	report.addItems(counter.Progress(), items)
 	report.addSpent(counter.Progress())
-	report.Spent.CapUSD = j.CapUSD
-	if j.Items != nil && *j.Items >= report.Done+report.Failed { // lines that were skipped are failures, and no items
-		report.Items = j.Items
+	report.Spent.CapUSD = job.CapUSD
+	if job.Items != nil && *job.Items >= report.Done+report.Failed { // lines that were skipped are failures, and no items
+		report.Items = job.Items
 	}
-	if j.Whole {
+	if job.Whole {
 		holds := true
-		report.Proved, report.Proof = &holds, []string{fmt.Sprintf("each line of the input has one result or one failure: %s, in %s", words.Count(report.Done+report.Failed, "line"), words.Count(j.OfParts, "part"))}
+		report.Proved, report.Proof = &holds, []string{fmt.Sprintf("each line of the input has one result or one failure: %s, in %s", words.Count(report.Done+report.Failed, "line"), words.Count(job.OfParts, "part"))}
 	}
 	report.Verdict = report.verdict()
 	return report, nil

@@ -98,16 +98,16 @@ func spentSoFar(p *event.Progress) Spent {
 func (r *Report) addFailures(list []event.Failure, hideExamples bool) {
 	indexOf := map[string]int{}
 	for i := range list {
-		f := &list[i]
-		k, known := indexOf[f.Kind]
+		failed := &list[i]
+		k, known := indexOf[failed.Kind]
 		if !known {
 			k = len(r.Failures)
-			indexOf[f.Kind], r.Failures = k, append(r.Failures, Failure{Kind: words.Clip(f.Kind, maxName)})
+			indexOf[failed.Kind], r.Failures = k, append(r.Failures, Failure{Kind: words.Clip(failed.Kind, maxName)})
 		}
 		failure := &r.Failures[k]
-		failure.Items += f.Count
+		failure.Items += failed.Count
 		if !hideExamples && len(failure.Examples) < mostExamples {
-			failure.Examples = append(failure.Examples, Example{Line: f.Example.Line, ID: words.Clip(f.Example.ID, maxName), Message: words.Clip(f.Example.Message, maxMessage)})
+			failure.Examples = append(failure.Examples, Example{Line: failed.Example.Line, ID: words.Clip(failed.Example.ID, maxName), Message: words.Clip(failed.Example.Message, maxMessage)})
 		}
 	}
 }
@@ -125,21 +125,21 @@ func doneWords(p *event.Progress) string {
 }
 
 // writeMoment writes the body of the live page.
-func (p *page) writeMoment(m *Moment, plots *plots) {
-	p.writeHeading(p.momentWords(m.Over, m.Progress))
-	if m.Over {
+func (p *page) writeMoment(moment *Moment, plots *plots) {
+	p.writeHeading(p.momentWords(moment.Over, moment.Progress))
+	if moment.Over {
 		p.writeCards(p.cardList())
 	} else {
-		p.writeCards(p.cardsSoFar(m.Progress))
+		p.writeCards(p.cardsSoFar(moment.Progress))
 	}
 	p.writePoints(p.Report, plots)
 	p.writeBounds(plots)
-	if !m.Over && m.Progress.BoundWide != "" {
-		p.printf("<p>Now: <strong>%s</strong></p>\n", m.Progress.BoundWide)
+	if !moment.Over && moment.Progress.BoundWide != "" {
+		p.printf("<p>Now: <strong>%s</strong></p>\n", moment.Progress.BoundWide)
 	}
 	p.writePlots(plots)
 	p.writeFailures()
-	p.writeLanes(m.Progress.Lanes, m.Over)
+	p.writeLanes(moment.Progress.Lanes, moment.Over)
 	p.writeRuns()
 	p.writeChanges()
 	p.writeSettings()
@@ -178,21 +178,21 @@ func (p *page) writeLanes(lanes []event.Lane, over bool) {
 	p.printf("<h2>Lanes</h2>\n")
 	t := p.beginTable("lane", "answered", "failed", "refused", "in flight", "items/s", "p50", "cost", text("state"))
 	for i := range lanes[:min(len(lanes), mostLanes)] {
-		l := &lanes[i]
-		p50, cost, state := "–", "–", l.Phase
-		if l.P50MS != nil {
-			p50 = durationText(float64(*l.P50MS) / 1e3)
+		lane := &lanes[i]
+		p50, cost, state := "–", "–", lane.Phase
+		if lane.P50MS != nil {
+			p50 = durationText(float64(*lane.P50MS) / 1e3)
 		}
-		if l.USD != nil {
-			cost = words.Money(*l.USD)
+		if lane.USD != nil {
+			cost = words.Money(*lane.USD)
 		}
-		if !over && l.BoundShort != "" {
-			state += ", held by " + l.BoundShort
+		if !over && lane.BoundShort != "" {
+			state += ", held by " + lane.BoundShort
 		}
-		if l.Cause != "" {
-			state += ": " + words.Clip(l.Cause, maxMessage)
+		if lane.Cause != "" {
+			state += ": " + words.Clip(lane.Cause, maxMessage)
 		}
-		t.row(l.Name, words.Number(l.Answered), words.Number(l.Failed), words.Number(l.Throttled), words.Number(l.InFlight), trimmed(l.DonePerS), p50, cost, text(state))
+		t.row(lane.Name, words.Number(lane.Answered), words.Number(lane.Failed), words.Number(lane.Throttled), words.Number(lane.InFlight), trimmed(lane.DonePerS), p50, cost, text(state))
 	}
 	t.end()
 	if more := len(lanes) - mostLanes; more > 0 {

@@ -270,8 +270,8 @@ func (p *page) writePlots(plots *plots) {
 	p.printf(`<details><summary>The plots as a table</summary>`)
 	rows := p.tableRows()
 	t := p.beginTable("from", "items/s", "allowed/s", "in flight", "p50 s", "p95 s", "refused", "cost", text("held back by"))
-	for _, r := range rows {
-		t.row(r.from, r.speed, r.allowed, r.inFlight, r.p50, r.p95, words.Number(r.throttled), r.costs, text(r.heldBy))
+	for _, row := range rows {
+		t.row(row.from, row.speed, row.allowed, row.inFlight, row.p50, row.p95, words.Number(row.throttled), row.costs, text(row.heldBy))
 	}
 	t.end()
 	p.printf("</details>\n")
@@ -440,8 +440,8 @@ func (p *page) writeRuns() {
 		p.printf("<p>%s before these.</p>\n", words.Count(more, "run"))
 	}
 	t := p.beginTable("began", "took", "answered", "failed", "calls", "refused", text("how it ended"))
-	for _, r := range p.Runs {
-		t.row(p.at(r.Began), durationText(r.TookS), words.Number(r.Answered), words.Number(r.Failed), words.Number(r.Calls), words.Number(r.Throttled), text(r.How))
+	for _, run := range p.Runs {
+		t.row(p.at(run.Began), durationText(run.TookS), words.Number(run.Answered), words.Number(run.Failed), words.Number(run.Calls), words.Number(run.Throttled), text(run.How))
 	}
 	t.end()
 }

@@ -212,24 +212,24 @@ func (r *Report) sharedConcurrency() int {
 // concurrencySeries returns the most calls that may be in flight over time: as each run began, and as
 // headrace ctl changed it.
 func (p *plots) concurrencySeries(r *Report) chart.Series {
-	s := p.constant(chart.Dotted, float64(r.concurrency))
+	series := p.constant(chart.Dotted, float64(r.concurrency))
 	setFrom := func(at time.Time, n int) {
-		for k := range s.Values {
+		for k := range series.Values {
 			if n > 0 && p.spans[k].To.After(at) {
-				s.Values[k] = float64(n)
+				series.Values[k] = float64(n)
 			}
 		}
 	}
 	for k := range r.runs {
 		setFrom(r.runs[k].At, r.runs[k].Start.Concurrency)
-		for _, c := range r.runs[k].Changes {
-			n, err := strconv.Atoi(c.To)
-			if at, _ := time.Parse(time.RFC3339Nano, c.At); c.What == "concurrency" && err == nil {
+		for _, change := range r.runs[k].Changes {
+			n, err := strconv.Atoi(change.To)
+			if at, _ := time.Parse(time.RFC3339Nano, change.At); change.What == "concurrency" && err == nil {
 				setFrom(at, n)
 			}
 		}
 	}
-	return s
+	return series
 }
 
 func (p *plots) ended() (n int) {
@@ -397,21 +397,21 @@ func (r *Report) tableRows() (list []row) {
 		return nil
 	}
 	for k := max(0, len(coarse.samples)-mostRows); k < len(coarse.samples); k++ {
-		s := &coarse.samples[k]
-		ledger := event.Seconds(s.Bounds)
+		sample := &coarse.samples[k]
+		ledger := event.Seconds(sample.Bounds)
 		held := slices.SortedFunc(maps.Keys(ledger), func(a, b string) int {
 			return cmp.Or(cmp.Compare(ledger[b], ledger[a]), cmp.Compare(a, b))
 		})
-		one := row{from: r.moment(coarse.spans[k].From), throttled: s.Throttled, inFlight: trimmed(s.InFlight)}
-		one.speed, one.allowed = orDash(ratePer(float64(s.Answered+s.Failed), s.Span, 1)), orDash(nanIfZero(s.Allowed))
-		one.p50, one.p95 = orDash(quantile(0.5)(s)), orDash(quantile(0.95)(s))
-		if one.costs = "–"; s.USD > 0 {
-			one.costs = words.Money(s.USD)
+		tableRow := row{from: r.moment(coarse.spans[k].From), throttled: sample.Throttled, inFlight: trimmed(sample.InFlight)}
+		tableRow.speed, tableRow.allowed = orDash(ratePer(float64(sample.Answered+sample.Failed), sample.Span, 1)), orDash(nanIfZero(sample.Allowed))
+		tableRow.p50, tableRow.p95 = orDash(quantile(0.5)(sample)), orDash(quantile(0.95)(sample))
+		if tableRow.costs = "–"; sample.USD > 0 {
+			tableRow.costs = words.Money(sample.USD)
 		}
 		if len(held) > 0 {
-			one.heldBy = event.BoundName(held[0], r.sharedConcurrency())
+			tableRow.heldBy = event.BoundName(held[0], r.sharedConcurrency())
 		}
-		list = append(list, one)
+		list = append(list, tableRow)
 	}
 	return list
 }

@@ -76,29 +76,29 @@ func NewServing(provider string, simulated bool, began time.Time) *Serving {
 }
 
 // Note counts a request that has ended.
-func (s *Serving) Note(r *Request) {
+func (s *Serving) Note(request *Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.whole.add(r)
-	countsOf(s.clients, r.Client).add(r)
-	countsOf(s.classes, r.Class).add(r)
-	if r.Lane != "" {
-		countsOf(s.lanes, r.Lane).add(r)
+	s.whole.add(request)
+	countsOf(s.clients, request.Client).add(request)
+	countsOf(s.classes, request.Class).add(request)
+	if request.Lane != "" {
+		countsOf(s.lanes, request.Lane).add(request)
 	}
-	switch r.Result {
+	switch request.Result {
 	case Answered:
 		s.span.Answered++
 	case Refused:
 		s.span.Throttled++
-		s.codes[r.Code]++ // this program's own codes: a few
+		s.codes[request.Code]++ // this program's own codes: a few
 	default:
 		s.span.Failed++
 	}
-	if r.Called {
-		s.waits[observe.BucketOf(r.Waited)]++
+	if request.Called {
+		s.waits[observe.BucketOf(request.Waited)]++
 	}
-	if r.Priced {
-		s.span.USD += r.USD
+	if request.Priced {
+		s.span.USD += request.USD
 	}
 }
 
@@ -118,8 +118,8 @@ func countsOf(countsByName map[string]*count, name string) *count {
 }
 
 // add counts a request. Its wait counts only if a call was made for it.
-func (c *count) add(r *Request) {
-	switch r.Result {
+func (c *count) add(request *Request) {
+	switch request.Result {
 	case Answered:
 		c.Answered++
 	case Refused:
@@ -129,19 +129,19 @@ func (c *count) add(r *Request) {
 	case Gone:
 		c.Gone++
 	}
-	if r.Called {
-		c.waits.add(r.Waited.Milliseconds())
-		if r.Priced {
+	if request.Called {
+		c.waits.add(request.Waited.Milliseconds())
+		if request.Priced {
 			c.Priced++
-		} else if r.Result == Answered {
+		} else if request.Result == Answered {
 			c.Unpriced++
 		}
 	}
-	if r.First > 0 {
-		c.firsts.add(r.First.Milliseconds())
+	if request.First > 0 {
+		c.firsts.add(request.First.Milliseconds())
 	}
-	if r.Priced {
-		c.USD += r.USD
+	if request.Priced {
+		c.USD += request.USD
 	}
 }
 
