@@ -49,7 +49,7 @@ type Account struct {
 // AccountsOf returns the accounts of which several lanes have ended items, in the order of their lanes.
 func AccountsOf(lanes []observe.Lane) (several []Account) {
 	indexOf := map[string]int{}
-	var all []Account
+	var accounts []Account
 	for i := range lanes {
 		lane := &lanes[i]
 		if lane.Account == "" || lane.Spent.Priced+lane.Spent.Unpriced == 0 {
@@ -57,10 +57,10 @@ func AccountsOf(lanes []observe.Lane) (several []Account) {
 		}
 		index, known := indexOf[lane.Account]
 		if !known {
-			index = len(all)
-			indexOf[lane.Account], all = index, append(all, Account{Account: lane.Account})
+			index = len(accounts)
+			indexOf[lane.Account], accounts = index, append(accounts, Account{Account: lane.Account})
 		}
-		account := &all[index]
+		account := &accounts[index]
 		account.Lanes, account.Answered, account.Unpriced = account.Lanes+1, account.Answered+lane.Answered, account.Unpriced+lane.Spent.Unpriced
 		account.InputTokens, account.OutputTokens = account.InputTokens+lane.Spent.InputTokens, account.OutputTokens+lane.Spent.OutputTokens
 		if lane.Spent.Priced > 0 {
@@ -70,7 +70,7 @@ func AccountsOf(lanes []observe.Lane) (several []Account) {
 			*account.USD += lane.Spent.USD
 		}
 	}
-	for _, account := range all {
+	for _, account := range accounts {
 		if account.Lanes > 1 {
 			several = append(several, account)
 		}

@@ -33,14 +33,14 @@ func (s *scene) limitFigures(w *sentence, limit *limiter.LimitView, used float64
 	if used > 0 && used <= burstShare {
 		figure = amount(min(used, 1)*rate) + " of " + figure
 	}
-	by, short, guess := w.text[0], noun+" limit: ", ""
+	text, short, guess := w.text[0], noun+" limit: ", ""
 	switch {
 	case limit.Source == limiter.Configured:
-		by = "the limit on " + noun + s.ofModel() + " that you set"
+		text = "the limit on " + noun + s.ofModel() + " that you set"
 	case limit.Source == limiter.Learned:
-		by, short, guess = "the limit on "+noun+s.ofModel()+", our guess so far", noun+": ", ", guess"
+		text, short, guess = "the limit on "+noun+s.ofModel()+", our guess so far", noun+": ", ", guess"
 	}
-	w.text = []string{by + ": " + figure + perUnit[per] + source(limit), by + ": " + figure + perUnit[per], by}
+	w.text = []string{text + ": " + figure + perUnit[per] + source(limit), text + ": " + figure + perUnit[per], text}
 	w.short = append([]string{short + figure + "/" + shortUnit[per] + guess, short + amount(rate) + "/" + shortUnit[per] + guess}, w.short...)
 	switch {
 	case limit.Level < 0:
@@ -248,15 +248,15 @@ func (s *scene) describeConcurrency(w *sentence) {
 		w.more = []string{"headrace ctl with its address says what for"}
 		return
 	}
-	all := fmt.Sprintf("%s: all %s are in flight", s.concurrencyNoun(), count(calls, "call"))
+	text := fmt.Sprintf("%s: all %s are in flight", s.concurrencyNoun(), count(calls, "call"))
 	allInFlight := float64(s.snapshot.InFlight) >= allInFlightShare*float64(calls)
 	switch {
 	case !allInFlight:
-		all = fmt.Sprintf("%s: no more than %s at once", s.concurrencyNoun(), count(calls, "call"))
+		text = fmt.Sprintf("%s: no more than %s at once", s.concurrencyNoun(), count(calls, "call"))
 	case calls == 1:
-		all = "your -c 1: the one call is in flight"
+		text = "your -c 1: the one call is in flight"
 	}
-	w.text, w.short, w.lane = []string{all}, []string{fmt.Sprintf("your -c %d: all in flight", calls)}, []string{fmt.Sprintf("-c %d", calls)}
+	w.text, w.short, w.lane = []string{text}, []string{fmt.Sprintf("your -c %d: all in flight", calls)}, []string{fmt.Sprintf("-c %d", calls)}
 	if !allInFlight {
 		w.short = []string{s.concurrencyNoun()}
 	}
@@ -264,7 +264,7 @@ func (s *scene) describeConcurrency(w *sentence) {
 		w.short, w.lane = []string{s.concurrencyNoun()}, []string{fmt.Sprintf("%d in flight", calls)}
 	}
 	if takes := s.latencyText(); takes != "" {
-		w.text = []string{all + ", " + takes, all}
+		w.text = []string{text + ", " + takes, text}
 	}
 	w.more = []string{s.largerConcurrencyText()}
 }

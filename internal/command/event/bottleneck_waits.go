@@ -23,38 +23,38 @@ func (s *scene) latency() time.Duration {
 // describeCooldown writes the sentence of a cooldown: why, and until when no call leaves.
 func (s *scene) describeCooldown(w *sentence) {
 	why := "refused (429)"
-	at := time.Time{}
-	switch l := s.lane; {
-	case l == nil:
+	until := time.Time{}
+	switch lane := s.lane; {
+	case lane == nil:
 		why = "refused"
-	case l.Phase == machine.Cooling:
-		if at = l.Until; l.Reason == machine.ByMemory {
+	case lane.Phase == machine.Cooling:
+		if until = lane.Until; lane.Reason == machine.ByMemory {
 			why = "as an earlier run left it"
 		}
-	case !l.View.Hold.IsZero():
-		at, why = l.View.Hold, "told to wait"
+	case !lane.View.Hold.IsZero():
+		until, why = lane.View.Hold, "told to wait"
 	}
-	s.describePause(w, why, at)
+	s.describePause(w, why, until)
 }
 
 // describeOverload writes the sentence of a server that is too busy, and when the next call leaves. It adds
 // since when nothing is let in, if the law has found that.
 func (s *scene) describeOverload(w *sentence) {
-	at := time.Time{}
+	until := time.Time{}
 	if s.lane != nil && s.lane.Phase == machine.Cooling {
-		at = s.lane.Until
+		until = s.lane.Until
 	}
 	busy := "the server is too busy"
 	if s.lane != nil && (s.lane.Phase == machine.Flowing || s.lane.Phase == machine.Ramping) {
 		busy = "the server was too busy"
 	}
-	s.describePause(w, busy, at)
+	s.describePause(w, busy, until)
 	if s.lane == nil || s.lane.View.Probed < 2 || s.lane.View.Drought.IsZero() { // it lets calls in, or that it does not is news
 		return
 	}
 	since := "nothing is let in since " + s.inZone(s.lane.View.Drought).Format(time.TimeOnly)
 	what := "an overload" + s.ofModel() + ": " + since
-	if wait := s.waitText(at); wait != "" {
+	if wait := s.waitText(until); wait != "" {
 		w.text = []string{what + "; the next call leaves in " + wait, what + "; next call in " + wait, "an overload: " + since + "; next call in " + wait}
 	} else {
 		w.text = []string{what, "an overload: " + since}
@@ -94,47 +94,47 @@ func (s *scene) describeOutage(w *sentence) {
 	if s.snapshot.Open > 1 {
 		w.text = []string{fmt.Sprintf("an outage: the calls of %d %s break", s.snapshot.Open, s.lanesWord())}
 	}
-	l := s.lane
-	if l == nil {
+	lane := s.lane
+	if lane == nil {
 		return
 	}
 	how := "calls break"
 	switch {
-	case l.Failures > 1:
-		how = words.Number(l.Failures) + " calls in a row broke"
-	case l.Errors > 0:
-		how = share(l.Errors) + " of the latest calls broke"
+	case lane.Failures > 1:
+		how = words.Number(lane.Failures) + " calls in a row broke"
+	case lane.Errors > 0:
+		how = share(lane.Errors) + " of the latest calls broke"
 	}
 	w.text = []string{"an outage" + s.ofModel() + ": " + how}
-	if wait := s.waitText(l.Until); wait != "" {
+	if wait := s.waitText(lane.Until); wait != "" {
 		w.text = []string{w.text[0] + "; next try in " + wait, "an outage: next try in " + wait}
 		w.short = []string{"an outage: next try in " + wait, "an outage"}
 		w.lane = []string{"outage " + wait, "outage"}
 	}
-	if l.Cause != nil {
-		w.more = []string{l.Cause.Error()}
+	if lane.Cause != nil {
+		w.more = []string{lane.Cause.Error()}
 	}
 	w.more = append(w.more, s.waveText())
 }
 
 // describeRecovery writes the sentence of a lane that recovers from refusals.
 func (s *scene) describeRecovery(w *sentence) {
-	l := s.lane
-	if l == nil {
+	lane := s.lane
+	if lane == nil {
 		if s.snapshot.OfLanes > 1 {
 			w.text = []string{fmt.Sprintf("coming back after refusals, more than one of %d %s", s.snapshot.OfLanes, s.lanesWord())}
 		}
 		return
 	}
 	w.more = []string{s.waveText(), s.beliefs()}
-	if l.Phase == machine.Probing {
+	if lane.Phase == machine.Probing {
 		w.text = []string{w.text[0] + ": a probe finds out whether calls are let in"}
 		w.short, w.lane = []string{"coming back: a probe is out"}, []string{"probe"}
 		return
 	}
-	rampEnd := l.View.Ramp
-	if rampEnd.IsZero() && l.Phase == machine.Ramping {
-		rampEnd = l.Until
+	rampEnd := lane.View.Ramp
+	if rampEnd.IsZero() && lane.Phase == machine.Ramping {
+		rampEnd = lane.Until
 	}
 	if wait := s.waitText(rampEnd); wait != "" {
 		w.text = []string{w.text[0] + ": the pace rises for " + wait + " more"}
@@ -176,11 +176,11 @@ func (s *scene) describeDraining(w *sentence) {
 	if why == CtrlC {
 		dropHint = "Ctrl-C again drops "
 	}
-	n := s.snapshot.InFlight
-	finish := why + ": " + count(n, "call") + words.OneOr(n, " finishes and is saved", " finish and are saved")
-	w.text = []string{finish + "; " + dropHint + words.OneOr(n, "it", "them"), finish}
-	w.short = []string{why + ": " + count(n, "call") + " to finish", count(n, "call") + " to finish", "stopping"}
-	if n == 0 {
+	calls := s.snapshot.InFlight
+	finish := why + ": " + count(calls, "call") + words.OneOr(calls, " finishes and is saved", " finish and are saved")
+	w.text = []string{finish + "; " + dropHint + words.OneOr(calls, "it", "them"), finish}
+	w.short = []string{why + ": " + count(calls, "call") + " to finish", count(calls, "call") + " to finish", "stopping"}
+	if calls == 0 {
 		w.text, w.short = []string{why + ": nothing is in flight"}, []string{why, "stopping"}
 	}
 }
@@ -238,19 +238,19 @@ func (s *scene) describeStopped(w *sentence) {
 	why := ""
 	if cause := s.whyStopped(); cause != nil && cause.Error() != "" {
 		w.text = []string{cause.Error()}
-		if r := refusalOf(cause); r.kind != nil {
+		if known := refusalOf(cause); known.kind != nil {
 			text := cause.Error()
-			if !needsNoOtherWords[r.kind] && text != r.text {
-				text = r.text + ": " + text
+			if !needsNoOtherWords[known.kind] && text != known.text {
+				text = known.text + ": " + text
 			}
-			if w.text, w.short = []string{text, r.text + s.ofModel()}, []string{r.text}; cells(text) > rowCells {
+			if w.text, w.short = []string{text, known.text + s.ofModel()}, []string{known.text}; cells(text) > rowCells {
 				why = cause.Error()
 			}
 		}
 	}
 	more := "nothing more is sent"
-	if n := s.snapshot.InFlight; n > 0 {
-		more += "; " + count(n, "call") + " in flight" + words.OneOr(n, " finishes and is saved", " finish and are saved")
+	if calls := s.snapshot.InFlight; calls > 0 {
+		more += "; " + count(calls, "call") + " in flight" + words.OneOr(calls, " finishes and is saved", " finish and are saved")
 	}
 	w.more = []string{more, why}
 }
@@ -285,11 +285,11 @@ const hangingFactor = 2
 
 // describeTail writes the sentence of the last calls of a run, and how long they have taken.
 func (s *scene) describeTail(w *sentence) {
-	n, oldest := s.snapshot.InFlight, s.snapshot.Oldest
-	if n == 0 {
+	calls, oldest := s.snapshot.InFlight, s.snapshot.Oldest
+	if calls == 0 {
 		return
 	}
-	w.text, w.short = []string{"the last calls: " + count(n, "call") + " in flight"}, []string{"the last " + count(n, "call")}
+	w.text, w.short = []string{"the last calls: " + count(calls, "call") + " in flight"}, []string{"the last " + count(calls, "call")}
 	if oldest <= 0 {
 		return
 	}
@@ -299,6 +299,6 @@ func (s *scene) describeTail(w *sentence) {
 		w.more = []string{"the slowest answer took " + shortDuration(s.snapshot.Slowest)}
 	}
 	if left := s.context.Timeout - oldest; s.context.Timeout > 0 && left > 0 && len(w.more) > 0 {
-		w.more = append(w.more, words.OneOr(n, "it times out", "they time out")+" in "+roughDuration(left))
+		w.more = append(w.more, words.OneOr(calls, "it times out", "they time out")+" in "+roughDuration(left))
 	}
 }

@@ -14,42 +14,42 @@ import (
 const endCells = 34
 
 // describeEnd fills in the fields about when the run ends.
-func (s *scene) describeEnd(e *Progress) {
+func (s *scene) describeEnd(progress *Progress) {
 	forecast := &s.snapshot.Ends
 	if s.snapshot.State == observe.Draining || s.snapshot.State == observe.Stopped { // it only finishes what is in flight
 		when, remaining := s.whenCallsEnd(), s.remainingText()
 		if s.snapshot.State == observe.Stopped {
 			when += fmt.Sprintf(", exit code %d", exitStopped)
 		}
-		e.EndsText, e.EndsShort, e.EndsWide = fitting(rowCells, when+remaining, when), fitting(endCells, when), when+remaining
+		progress.EndsText, progress.EndsShort, progress.EndsWide = fitting(rowCells, when+remaining, when), fitting(endCells, when), when+remaining
 		return
 	}
 	if !forecast.Known {
 		why := s.whyNoEnd()
-		e.EndsWhy, e.EndsText = forecast.Why, clip(why, rowCells)
-		if e.EndsWide = e.EndsText; forecast.Why == "outage" {
+		progress.EndsWhy, progress.EndsText = forecast.Why, clip(why, rowCells)
+		if progress.EndsWide = progress.EndsText; forecast.Why == "outage" {
 			why = "unknown: an outage"
 		}
 		if forecast.Why == "paused" {
 			why = "unknown: paused"
 		}
-		e.EndsShort = clip(why, endCells)
+		progress.EndsShort = clip(why, endCells)
 		return
 	}
-	e.Ends = &Ends{LowS: Round(forecast.Low.Seconds()), LikelyS: Round(forecast.Likely.Seconds()), HighS: Round(forecast.High.Seconds())}
-	at := fmt.Sprintf("%s, in %s", s.clock(forecast.Likely), roughDuration(forecast.Likely))
+	progress.Ends = &Ends{LowS: Round(forecast.Low.Seconds()), LikelyS: Round(forecast.Likely.Seconds()), HighS: Round(forecast.High.Seconds())}
+	moment := fmt.Sprintf("%s, in %s", s.clock(forecast.Likely), roughDuration(forecast.Likely))
 	if half := (forecast.High - forecast.Low) / 2; half > forecast.Likely/2 && half > vagueFrom {
 		between := "between " + s.clock(forecast.Low) + " and " + s.clock(forecast.High)
 		likely := between + ", most likely at " + s.clock(forecast.Likely)
-		e.EndsText = fitting(rowCells, likely+s.conditionText(), likely, between)
-		e.EndsShort = fitting(endCells, between, at)
-		e.EndsWide = likely + s.lastLaneText() + s.conditionText()
+		progress.EndsText = fitting(rowCells, likely+s.conditionText(), likely, between)
+		progress.EndsShort = fitting(endCells, between, moment)
+		progress.EndsWide = likely + s.lastLaneText() + s.conditionText()
 		return
 	}
-	withSpread := fmt.Sprintf("%s (± %s)", at, roughDuration((forecast.High-forecast.Low)/2))
-	e.EndsText = fitting(rowCells, withSpread+s.conditionText(), withSpread)
-	e.EndsShort = fitting(endCells, withSpread, at)
-	e.EndsWide = withSpread + s.lastLaneText() + s.conditionText()
+	withSpread := fmt.Sprintf("%s (± %s)", moment, roughDuration((forecast.High-forecast.Low)/2))
+	progress.EndsText = fitting(rowCells, withSpread+s.conditionText(), withSpread)
+	progress.EndsShort = fitting(endCells, withSpread, moment)
+	progress.EndsWide = withSpread + s.lastLaneText() + s.conditionText()
 }
 
 // vagueFrom is half of an interval that is wide enough to be shown as one: a likely time, give or
@@ -107,16 +107,16 @@ func (s *scene) lastLaneText() string {
 
 // whyNoEnd returns the reason why the end is not known, in words.
 func (s *scene) whyNoEnd() string {
-	f := &s.snapshot.Ends
-	switch f.Why {
+	forecast := &s.snapshot.Ends
+	switch forecast.Why {
 	case "outage":
-		if f.Left > 0 {
-			return "cannot be said during an outage; " + roughDuration(f.Left) + " of work is left"
+		if forecast.Left > 0 {
+			return "cannot be said during an outage; " + roughDuration(forecast.Left) + " of work is left"
 		}
 		return "cannot be said during an outage"
 	case "paused":
-		if f.Left > 0 {
-			return "cannot be said during a pause; " + roughDuration(f.Left) + " of work is left"
+		if forecast.Left > 0 {
+			return "cannot be said during a pause; " + roughDuration(forecast.Left) + " of work is left"
 		}
 		return "cannot be said during a pause"
 	case "total":
@@ -159,11 +159,11 @@ func (s *scene) remainingText() string {
 	if s.snapshot.Total < 0 {
 		return ""
 	}
-	n := s.snapshot.Total - s.snapshot.Before - s.snapshot.Answered - s.snapshot.Failed
-	if n <= 0 {
+	items := s.snapshot.Total - s.snapshot.Before - s.snapshot.Answered - s.snapshot.Failed
+	if items <= 0 {
 		return ""
 	}
-	text := "; " + count(n, "item") + words.OneOr(n, " is", " are") + " left"
+	text := "; " + count(items, "item") + words.OneOr(items, " is", " are") + " left"
 	if s.context.Resumable && s.snapshot.State == observe.Stopped {
 		text += " for a resume"
 	}

@@ -40,7 +40,7 @@ const (
 // Of returns the progress event of a snapshot.
 func Of(p *observe.Snapshot, c Context) Progress {
 	s := &scene{snapshot: p, context: &c, lane: laneOf(p)}
-	e := Progress{
+	progress := Progress{
 		Event: "progress", ElapsedS: Round(p.At.Sub(p.Began).Seconds()), At: Stamp(p.At), State: p.State.String(),
 		Done: p.Before + p.Answered + p.Failed, Before: p.Before, Failed: int64(p.Failed + c.Skipped),
 		InFlight: p.InFlight, Waiting: p.Waiting, PerSecond: Round(p.Speed), Open: p.Open, HalfOpen: p.HalfOpen,
@@ -54,13 +54,13 @@ func Of(p *observe.Snapshot, c Context) Progress {
 		Accounts: AccountsOf(p.Lanes),
 	}
 	if p.Total >= 0 {
-		e.Total = &p.Total
+		progress.Total = &p.Total
 	}
-	e.Disk = &Disk{PendingLines: c.Unwritten}
-	s.describeBound(&e)
-	s.describeEnd(&e)
-	addSpent(&e, p)
-	return e
+	progress.Disk = &Disk{PendingLines: c.Unwritten}
+	s.describeBound(&progress)
+	s.describeEnd(&progress)
+	addSpent(&progress, p)
+	return progress
 }
 
 // models lists the models of the lanes that end last.
@@ -164,37 +164,37 @@ func lanes(s *scene) []Lane {
 
 // laneEvent returns a lane in the form of events, with times in seconds or milliseconds. A pointer is nil if
 // its value is unknown or infinite.
-func (s *scene) laneEvent(l *observe.Lane) Lane {
-	e := Lane{
-		Name: l.Name, Account: l.Account, Phase: l.Phase.String(), Speed: l.LaneStatus.Speed.String(), Why: l.Why, WaitS: Round(l.Wait.Seconds()),
-		Epoch: l.Epoch, Rate: Finite(l.Rate), InFlight: l.InFlight, Parked: l.Parked, Delayed: l.Delayed,
-		MeanMS: l.Latency.Milliseconds(), P95MS: l.LaneStatus.P95.Milliseconds(), P50MS: milli(l.P50),
-		Bound: s.laneBound(l).String(), BoundShort: s.laneBoundText(l), Limits: limits(l),
-		Answered: l.Answered, Throttled: l.Throttled, Broke: l.Broke, Failed: l.Failed, DonePerS: Round(l.Speed),
-		Errors: Round(l.Errors), Slowed: Round(l.Slowed), Belief: s.believed(l).String(), Breaker: l.Breaker.String(), Failures: l.Failures,
-		FirstS: Until(s.snapshot.At, l.FirstDue), LastS: Until(s.snapshot.At, l.LastDue),
-		Level: Levels{Finite(l.Level.Requests), Finite(l.Level.Tokens), Finite(l.Level.InputTokens), Finite(l.Level.OutputTokens)},
+func (s *scene) laneEvent(lane *observe.Lane) Lane {
+	out := Lane{
+		Name: lane.Name, Account: lane.Account, Phase: lane.Phase.String(), Speed: lane.LaneStatus.Speed.String(), Why: lane.Why, WaitS: Round(lane.Wait.Seconds()),
+		Epoch: lane.Epoch, Rate: Finite(lane.Rate), InFlight: lane.InFlight, Parked: lane.Parked, Delayed: lane.Delayed,
+		MeanMS: lane.Latency.Milliseconds(), P95MS: lane.LaneStatus.P95.Milliseconds(), P50MS: milli(lane.P50),
+		Bound: s.laneBound(lane).String(), BoundShort: s.laneBoundText(lane), Limits: limits(lane),
+		Answered: lane.Answered, Throttled: lane.Throttled, Broke: lane.Broke, Failed: lane.Failed, DonePerS: Round(lane.Speed),
+		Errors: Round(lane.Errors), Slowed: Round(lane.Slowed), Belief: s.believed(lane).String(), Breaker: lane.Breaker.String(), Failures: lane.Failures,
+		FirstS: Until(s.snapshot.At, lane.FirstDue), LastS: Until(s.snapshot.At, lane.LastDue),
+		Level: Levels{Finite(lane.Level.Requests), Finite(lane.Level.Tokens), Finite(lane.Level.InputTokens), Finite(lane.Level.OutputTokens)},
 	}
-	if usd := l.Spent.USD; l.Account != "" && l.Spent.Priced > 0 {
-		e.USD = &usd
+	if usd := lane.Spent.USD; lane.Account != "" && lane.Spent.Priced > 0 {
+		out.USD = &usd
 	}
-	if l.P95 > 0 { // it is of the same answers as the median
-		e.P95MS = l.P95.Milliseconds()
+	if lane.P95 > 0 { // it is of the same answers as the median
+		out.P95MS = lane.P95.Milliseconds()
 	}
-	if l.Cause != nil {
-		e.Cause = l.Cause.Error()
+	if lane.Cause != nil {
+		out.Cause = lane.Cause.Error()
 	}
-	if l.Window > 0 {
-		e.Window = &l.Window
+	if lane.Window > 0 {
+		out.Window = &lane.Window
 	}
-	if l.Left >= 0 {
-		e.Left = &l.Left
+	if lane.Left >= 0 {
+		out.Left = &lane.Left
 	}
-	if !l.Until.IsZero() {
-		at := Stamp(l.Until)
-		e.Until = &at
+	if !lane.Until.IsZero() {
+		at := Stamp(lane.Until)
+		out.Until = &at
 	}
-	return e
+	return out
 }
 
 // limits lists the known limits of a lane.

@@ -211,16 +211,16 @@ func (k kind) words() string {
 // byKind adds up failures of the same kind. Both lists begin with the most frequent.
 func byKind(failures []Failure) (kinds []kind) {
 	indexOf := map[string]int{}
-	for _, f := range failures {
-		i, ok := indexOf[f.Kind]
+	for _, failure := range failures {
+		i, ok := indexOf[failure.Kind]
 		if !ok {
-			i, indexOf[f.Kind] = len(kinds), len(kinds)
-			kinds = append(kinds, kind{name: f.Kind, code: f.Code})
+			i, indexOf[failure.Kind] = len(kinds), len(kinds)
+			kinds = append(kinds, kind{name: failure.Kind, code: failure.Code})
 		}
-		if kinds[i].code != f.Code {
+		if kinds[i].code != failure.Code {
 			kinds[i].code = ""
 		}
-		kinds[i].count += f.Count
+		kinds[i].count += failure.Count
 	}
 	slices.SortStableFunc(kinds, func(a, b kind) int { return cmp.Compare(b.count, a.count) })
 	return kinds

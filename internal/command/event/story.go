@@ -14,21 +14,21 @@ import (
 
 // OfTransition returns the event of a lane's transition. The run began at that time.
 func OfTransition(t *batch.Transition, began time.Time) Transition {
-	e := Transition{
+	out := Transition{
 		Event: "transition", ElapsedS: Round(t.At.Sub(began).Seconds()), Lane: t.Lane,
 		From: t.From.String(), To: t.To.String(), Reason: t.Reason.String(),
 		Epoch: t.Epoch, Met: t.Wave, Rate: Finite(t.Rate), Belief: t.Belief, At: Stamp(t.At), Text: Story(t),
 	}
 	if t.Cause != nil {
-		e.Cause = t.Cause.Error()
+		out.Cause = t.Cause.Error()
 	}
 	if t.Span > 0 {
-		e.Slowed, e.Errors = Round(t.Slowed), Finite(t.Errors)
+		out.Slowed, out.Errors = Round(t.Slowed), Finite(t.Errors)
 	}
 	if !t.Until.IsZero() {
-		e.ForS = Round(max(0, t.Until.Sub(t.At)).Seconds())
+		out.ForS = Round(max(0, t.Until.Sub(t.At)).Seconds())
 	}
-	return e
+	return out
 }
 
 // Story describes a lane's transition in plain words, with the law's belief about the lane.
@@ -161,18 +161,18 @@ func rate(perSecond float64) string {
 
 // OfLongWait returns the event of a long wait. The run began at that time.
 func OfLongWait(w *batch.LongWait, began time.Time) LongWait {
-	e := LongWait{
+	out := LongWait{
 		Event: "long_wait", ElapsedS: Round(w.At.Sub(began).Seconds()), Lane: w.Lane, Phase: w.Phase.String(),
 		Cause: w.Cause.String(), Why: w.Why, Items: w.Items, WaitedS: Round(w.At.Sub(w.Since).Seconds()), Text: WaitStory(w),
 	}
 	if w.Own {
-		e.Item = &w.Item
+		out.Item = &w.Item
 	}
 	if !w.Until.IsZero() {
 		at := w.Until.Format(time.RFC3339)
-		e.ForS, e.Until = Until(w.At, w.Until), &at
+		out.ForS, out.Until = Until(w.At, w.Until), &at
 	}
-	return e
+	return out
 }
 
 // WaitStory describes a long wait in plain words: what waits, why, and until when.
