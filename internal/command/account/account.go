@@ -107,8 +107,8 @@ func (b *Account) ServerOf() (server, mark string) {
 	}
 	base := strings.TrimRight(b.flags.BaseURL, "/")
 	server = b.Name
-	if u, err := url.Parse(base); err == nil && u.Host != "" && !settings.IsOpenAI(base) {
-		server += " at " + u.Scheme + "://" + u.Host
+	if address, err := url.Parse(base); err == nil && address.Host != "" && !settings.IsOpenAI(base) {
+		server += " at " + address.Scheme + "://" + address.Host
 	}
 	sum := sha256.Sum256([]byte("headrace state\n" + base + "\n" + b.Identity()))
 	return server, hex.EncodeToString(sum[:1])

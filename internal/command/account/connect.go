@@ -131,38 +131,38 @@ func Connect(ctx context.Context, w *world.World, flags *settings.Flags) (*Accou
 }
 
 // connect makes the client of one account, with its proof and headers. No call to the provider is made.
-func connect(b *Account) (*Account, error) {
-	flags := b.flags
+func connect(account *Account) (*Account, error) {
+	flags := account.flags
 	if flags.Provider == settings.ProviderSim {
-		return b.simulate()
+		return account.simulate()
 	}
-	if err := b.useNetwork(); err != nil {
+	if err := account.useNetwork(); err != nil {
 		return nil, err
 	}
 	if flags.Through != "" {
-		return b, b.goThrough()
+		return account, account.goThrough()
 	}
-	if err := b.findProof(); err != nil {
+	if err := account.findProof(); err != nil {
 		return nil, err
 	}
 	if flags.FewInFlight {
-		b.Note(event.LoweredConcurrency, fmt.Sprintf("some accounts of %s may have only %s in flight, so this run has no more: --concurrency N raises it",
-			b.Name, words.Count(flags.Concurrency, "call")))
+		account.Note(event.LoweredConcurrency, fmt.Sprintf("some accounts of %s may have only %s in flight, so this run has no more: --concurrency N raises it",
+			account.Name, words.Count(flags.Concurrency, "call")))
 	}
-	b.noteUnused()
-	cfg := b.ClientConfig()
+	account.noteUnused()
+	cfg := account.ClientConfig()
 	var err error
-	if cfg.Header, err = b.headers(); err != nil {
+	if cfg.Header, err = account.headers(); err != nil {
 		return nil, err
 	}
-	if flags.Share && b.findServe() {
-		return b, b.goThrough()
+	if flags.Share && account.findServe() {
+		return account, account.goThrough()
 	}
-	cfg.Auth = b.auth()
-	if err := b.makeFleet(cfg); err != nil {
-		return nil, b.addressFault(err)
+	cfg.Auth = account.auth()
+	if err := account.makeFleet(cfg); err != nil {
+		return nil, account.addressFault(err)
 	}
-	return b, nil
+	return account, nil
 }
 
 // makeFleet gives the account its clients: one, or two if it uses both tiers of service.

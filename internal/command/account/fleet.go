@@ -32,12 +32,12 @@ func connectFleet(ctx context.Context, w *world.World, flags *settings.Flags) (*
 	account := &Account{World: w, flags: flags, ctx: ctx, Name: providerName(flags.Fleet), shares: &organisations{}}
 	for i := range specs {
 		spec := &specs[i]
-		of := spec.Flags
-		of.AnswerText(flags.WritesText())
-		of.Concurrency, of.MaxBodies = spec.Window(), max(1, flags.MaxBodies/len(specs))
-		lane, err := connect(&Account{World: w, flags: of, ctx: ctx, Name: of.Name(), Shared: of.Vendor.ByAccount, Spec: spec, shares: account.shares})
+		laneFlags := spec.Flags
+		laneFlags.AnswerText(flags.WritesText())
+		laneFlags.Concurrency, laneFlags.MaxBodies = spec.Window(), max(1, flags.MaxBodies/len(specs))
+		lane, err := connect(&Account{World: w, flags: laneFlags, ctx: ctx, Name: laneFlags.Name(), Shared: laneFlags.Vendor.ByAccount, Spec: spec, shares: account.shares})
 		if err == nil && lane.Books == nil && len(lane.Secrets()) > 0 && spec.IsOpen() {
-			err = exit.Refuse("its key would be sent unencrypted to %s, as base-url says http: write https, or add insecure: true", settings.HostOf(of.BaseURL))
+			err = exit.Refuse("its key would be sent unencrypted to %s, as base-url says http: write https, or add insecure: true", settings.HostOf(laneFlags.BaseURL))
 		}
 		if err != nil {
 			return nil, inLane(flags.Fleet.File, spec, err)
@@ -150,19 +150,19 @@ type laneClient struct {
 }
 
 // Do makes one call with the lane's own word for the model. The body keeps all other bytes.
-func (c *laneClient) Do(ctx context.Context, r provider.Request) (provider.Reply, error) {
-	laneModel, ok := c.spec.Serves(r.Model)
+func (c *laneClient) Do(ctx context.Context, request provider.Request) (provider.Reply, error) {
+	laneModel, ok := c.spec.Serves(request.Model)
 	if !ok {
-		return provider.Reply{}, c.notServed(r.Model)
+		return provider.Reply{}, c.notServed(request.Model)
 	}
-	lineModel := r.Model
+	lineModel := request.Model
 	if laneModel != lineModel {
-		r.Model, r.Body = laneModel, withModel(r.Body, laneModel)
+		request.Model, request.Body = laneModel, withModel(request.Body, laneModel)
 	}
 	if c.overridesMaxTokens {
-		r.MaxTokens = c.maxTokens
+		request.MaxTokens = c.maxTokens
 	}
-	reply, err := c.client.Do(ctx, r)
+	reply, err := c.client.Do(ctx, request)
 	if laneModel != lineModel && reply.Served == "" {
 		reply.Served = laneModel
 	}
@@ -170,15 +170,15 @@ func (c *laneClient) Do(ctx context.Context, r provider.Request) (provider.Reply
 }
 
 // Pass forwards one call as it came, but with the lane's own word for the model.
-func (c *laneClient) Pass(ctx context.Context, r provider.Request, streams bool, header http.Header, query string) (*http.Response, error) {
-	laneModel, ok := c.spec.Serves(r.Model)
+func (c *laneClient) Pass(ctx context.Context, request provider.Request, streams bool, header http.Header, query string) (*http.Response, error) {
+	laneModel, ok := c.spec.Serves(request.Model)
 	if !ok {
-		return nil, c.notServed(r.Model)
+		return nil, c.notServed(request.Model)
 	}
-	if laneModel != r.Model {
-		r.Model, r.Body = laneModel, withModel(r.Body, laneModel)
+	if laneModel != request.Model {
+		request.Model, request.Body = laneModel, withModel(request.Body, laneModel)
 	}
-	return c.client.(Passer).Pass(ctx, r, streams, header, query)
+	return c.client.(Passer).Pass(ctx, request, streams, header, query)
 }
 
 // List asks for the provider's list of models.

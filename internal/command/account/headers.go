@@ -44,24 +44,24 @@ func (b *Account) addHeaders(headers http.Header) error {
 func isRemoved(secret string) bool { return provider.RedactText(secret, secret) != secret }
 
 // secretHeader returns a source for the secret of a header, from its file or variable.
-func (b *Account) secretHeader(h *settings.AddedHeader) (auth.Source, error) {
-	if h.File != "" {
-		file, err := auth.NewFile(h.File, h.Name, h.Prefix)
+func (b *Account) secretHeader(added *settings.AddedHeader) (auth.Source, error) {
+	if added.File != "" {
+		file, err := auth.NewFile(added.File, added.Name, added.Prefix)
 		if err != nil {
-			return nil, keyFileFault("--header "+h.Name, h.File, err)
+			return nil, keyFileFault("--header "+added.Name, added.File, err)
 		}
-		if text := auth.Exposed(h.File); text != "" {
+		if text := auth.Exposed(added.File); text != "" {
 			b.Note(event.Key, text)
 		}
 		return file, nil
 	}
-	text, _ := b.Env(h.Variable)
+	text, _ := b.Env(added.Variable)
 	if strings.TrimSpace(text) == "" {
-		return nil, b.flags.Again(b.World, exit.Usage, "%s is not set, and --header %s has its value there: set it\nthen run:", h.Variable, h.Name)
+		return nil, b.flags.Again(b.World, exit.Usage, "%s is not set, and --header %s has its value there: set it\nthen run:", added.Variable, added.Name)
 	}
-	key, err := auth.NewKey(h.Name, h.Prefix, text)
+	key, err := auth.NewKey(added.Name, added.Prefix, text)
 	if err != nil {
-		return nil, exit.Refuse("%s: check %s", configFault(err), h.Variable)
+		return nil, exit.Refuse("%s: check %s", configFault(err), added.Variable)
 	}
 	return key, nil
 }

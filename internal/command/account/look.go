@@ -80,8 +80,8 @@ func (p KeyPlace) Remedy(flags *settings.Flags) string {
 // PlaceOfKey returns the place where the key of these flags is looked for. It makes no call, and returns no
 // part of the key.
 func PlaceOfKey(w *world.World, flags *settings.Flags) (place KeyPlace) {
-	b := &Account{World: w, flags: flags, ctx: context.Background()}
-	v := &flags.Vendor
+	account := &Account{World: w, flags: flags, ctx: context.Background()}
+	vendor := &flags.Vendor
 	switch {
 	case flags.Provider == settings.ProviderSim, flags.SendsNoKey():
 		return place
@@ -92,16 +92,16 @@ func PlaceOfKey(w *world.World, flags *settings.Flags) (place KeyPlace) {
 			place.inspect(strings.TrimRight(string(text), "\r\n"))
 		}
 		return place
-	case v.Auth == catalog.None && !flags.KeyEnvGiven:
+	case vendor.Auth == catalog.None && !flags.KeyEnvGiven:
 		return place
-	case flags.KeyEnvGiven, b.keyInEnvironment() != "":
+	case flags.KeyEnvGiven, account.keyInEnvironment() != "":
 		place.Name = flags.KeyEnv
-	case v.Auth == catalog.AWS:
+	case vendor.Auth == catalog.AWS:
 		place.Name = sigv4.AccessKeyIDVariable
-	case v.Auth == catalog.Google && b.mayGetKey():
+	case vendor.Auth == catalog.Google && account.mayGetKey():
 		place.Name = "Google's credentials"
 		return place
-	case b.callsVendor():
+	case account.callsVendor():
 		place.Name = flags.KeyEnv
 	default:
 		return place

@@ -24,30 +24,30 @@ import (
 // useNetwork reads the certificates of the flags. It refuses a wrong file, or a wrong proxy address, before
 // any call.
 func (b *Account) useNetwork() error {
-	f := &b.flags.NetworkFlags
+	network := &b.flags.NetworkFlags
 	if err := b.checkProxy(); err != nil {
 		return err
 	}
-	if f.CaFile == "" && f.ClientCert == "" {
+	if network.CaFile == "" && network.ClientCert == "" {
 		return nil
 	}
 	b.tls = &tls.Config{MinVersion: tls.VersionTLS12}
-	if f.CaFile != "" {
-		pool, err := AuthoritiesIn(f.CaFile)
+	if network.CaFile != "" {
+		pool, err := AuthoritiesIn(network.CaFile)
 		if err != nil {
 			return err
 		}
 		b.tls.RootCAs = pool
 	}
-	if f.ClientCert == "" {
+	if network.ClientCert == "" {
 		return nil
 	}
-	pair, err := clientPair(f)
+	pair, err := clientPair(network)
 	if err != nil {
 		return err
 	}
 	b.tls.Certificates = []tls.Certificate{pair}
-	if text := auth.Exposed(f.ClientKey); text != "" {
+	if text := auth.Exposed(network.ClientKey); text != "" {
 		b.Note(event.Key, text)
 	}
 	return nil
@@ -120,25 +120,25 @@ func AuthoritiesIn(path string) (*x509.CertPool, error) {
 }
 
 // clientPair reads the client's certificate and its key. No error contains a part of the key.
-func clientPair(f *settings.NetworkFlags) (pair tls.Certificate, err error) {
-	certificate, err := readPEM("client-cert", f.ClientCert)
+func clientPair(network *settings.NetworkFlags) (pair tls.Certificate, err error) {
+	certificate, err := readPEM("client-cert", network.ClientCert)
 	if err != nil {
 		return pair, err
 	}
-	key, err := readPEM("client-key", f.ClientKey)
+	key, err := readPEM("client-key", network.ClientKey)
 	if err != nil {
 		return pair, err
 	}
 	switch {
 	case !bytes.Contains(certificate, []byte("-----BEGIN CERTIFICATE-----")):
-		return pair, exit.Refuse("--client-cert: %s: there is no certificate in it: %s", f.ClientCert, isPEM)
+		return pair, exit.Refuse("--client-cert: %s: there is no certificate in it: %s", network.ClientCert, isPEM)
 	case bytes.Contains(key, []byte("ENCRYPTED")):
-		return pair, exit.Refuse("--client-key: %s: the key is encrypted: decrypt it first, as in openssl pkey -in FILE -out NEWFILE", f.ClientKey)
+		return pair, exit.Refuse("--client-key: %s: the key is encrypted: decrypt it first, as in openssl pkey -in FILE -out NEWFILE", network.ClientKey)
 	case !bytes.Contains(key, []byte("PRIVATE KEY-----")):
-		return pair, exit.Refuse("--client-key: %s: there is no private key in it: %s", f.ClientKey, isPEM)
+		return pair, exit.Refuse("--client-key: %s: there is no private key in it: %s", network.ClientKey, isPEM)
 	}
 	if pair, err = tls.X509KeyPair(certificate, key); err != nil {
-		return pair, exit.Refuse("--client-cert and --client-key: %s and %s: %s", f.ClientCert, f.ClientKey, strings.TrimPrefix(err.Error(), "tls: "))
+		return pair, exit.Refuse("--client-cert and --client-key: %s and %s: %s", network.ClientCert, network.ClientKey, strings.TrimPrefix(err.Error(), "tls: "))
 	}
 	return pair, nil
 }

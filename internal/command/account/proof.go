@@ -35,24 +35,24 @@ func keyFile(v *catalog.Vendor, path string) (*auth.File, error) {
 // findProof finds what proves the caller's identity: a key in a file or a variable, a signature, or tokens. A
 // real provider needs one; other servers may not.
 func (b *Account) findProof() (err error) {
-	v := &b.flags.Vendor
+	vendor := &b.flags.Vendor
 	switch {
 	case b.flags.SendsNoKey():
 		return nil
 	case b.flags.KeyFile != "":
 		err = b.useKeyFile()
-	case v.Auth == catalog.None && !b.flags.KeyEnvGiven:
+	case vendor.Auth == catalog.None && !b.flags.KeyEnvGiven:
 		return nil
 	case b.keyInEnvironment() != "":
 		err = b.useKey()
 	case b.flags.KeyEnvGiven:
 		return b.missingKey()
-	case v.Auth == catalog.AWS: // to any address: a signature is of use only to its host
+	case vendor.Auth == catalog.AWS: // to any address: a signature is of use only to its host
 		return b.sign()
-	case v.Auth == catalog.Google && !b.mayGetKey():
+	case vendor.Auth == catalog.Google && !b.mayGetKey():
 		b.Note(event.Key, fmt.Sprintf("Google's token is not sent to %s: if that server takes one, put it into a file and name the file with --api-key-file", settings.HostOf(b.flags.BaseURL)))
 		return nil
-	case v.Auth == catalog.Google:
+	case vendor.Auth == catalog.Google:
 		err = b.fetchTokens()
 	case b.callsVendor():
 		return b.missingKey()

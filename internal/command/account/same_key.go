@@ -146,23 +146,23 @@ func (b *Account) MeetNeighbours(notice func(event.Code, string)) (leave func())
 	if key == "" || b.Runtime == "" || b.flags.Through != "" {
 		return func() {}
 	}
-	n := joinNeighbours(b.Runtime, key, neighbour{Version: 1, PID: os.Getpid(), Output: b.absoluteOutput(), Serve: b.ServesAt}, b.Chance)
-	if n == nil {
+	joined := joinNeighbours(b.Runtime, key, neighbour{Version: 1, PID: os.Getpid(), Output: b.absoluteOutput(), Serve: b.ServesAt}, b.Chance)
+	if joined == nil {
 		return func() {}
 	}
-	n.shares = b.flags.Share
-	if n.refused = b.refusedAt; n.notify(notice) {
-		return n.leave
+	joined.shares = b.flags.Share
+	if joined.refused = b.refusedAt; joined.notify(notice) {
+		return joined.leave
 	}
 	over, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
-		n.watch(b.Clock, over, notice)
+		joined.watch(b.Clock, over, notice)
 	}()
 	return func() {
 		close(over)
 		<-done
-		n.leave()
+		joined.leave()
 	}
 }
 
