@@ -26,54 +26,54 @@ const (
 )
 
 // advice returns what a person may do about the time and the cost.
-func (p *Plan) advice() (all []Advice) {
-	all = p.addFaster(all)
+func (p *Plan) advice() (list []Advice) {
+	list = p.addFaster(list)
 	usd, unpriced := p.Cost()
 	if flex := p.costInFlex(); flex < usd && unpriced == 0 {
-		all = append(all,
+		list = append(list,
 			Advice{"cheaper", "--service-tier flex", words.Money(flex) + ", for models that have the tier; slower, and refused while there is no room"},
 			Advice{"cheaper", "--service-tier auto", words.Money(flex) + " to " + words.Money(usd) + ", the standard price for lines that flex has no room for"})
 	}
-	if m, lane := p.poolToPrefer(); m != nil {
-		all = append(all, Advice{"cheaper", "", fmt.Sprintf("prefer %s in pool %s: %s, while it is well", lane.spec.Spec.Name, m.route.Pool.Name, words.Money(usd-m.usd+m.low))})
+	if row, lane := p.poolToPrefer(); row != nil {
+		list = append(list, Advice{"cheaper", "", fmt.Sprintf("prefer %s in pool %s: %s, while it is well", lane.spec.Spec.Name, row.route.Pool.Name, words.Money(usd-row.usd+row.low))})
 	}
 	if _, _, unpriced := p.Span(); usd > 0 && unpriced == 0 && !p.cfg.Capped { // a cap needs every price
 		text := "it stops there, and a larger one continues it"
 		if p.cfg.Before > 0 {
 			text += "; " + words.Money(p.cfg.Before) + " of it are spent"
 		}
-		all = append(all, Advice{"safer", "--max-cost " + suggestedCap(usd, p.dearestCall(), p.cfg.Before), text})
+		list = append(list, Advice{"safer", "--max-cost " + suggestedCap(usd, p.dearestCall(), p.cfg.Before), text})
 	}
 	if p.cfg.Pilot == nil && p.items >= fewItems {
-		all = append(all, Advice{"surer", fmt.Sprintf("--pilot %d", pilotItems), "real answers show how long they are, and are kept"})
+		list = append(list, Advice{"surer", fmt.Sprintf("--pilot %d", pilotItems), "real answers show how long they are, and are kept"})
 	}
-	return all
+	return list
 }
 
 // addFaster adds what would make the run faster. It is more of the limit that binds, or the use of lanes that
 // only wait for others to fail.
-func (p *Plan) addFaster(all []Advice) []Advice {
+func (p *Plan) addFaster(list []Advice) []Advice {
 	if p.timeWhenSpread > 0 {
 		_, high, unpriced := p.Span()
 		text := fmt.Sprintf("spread the lines of each pool over all its lanes: %s", durationText(p.timeWhenSpread))
 		if unpriced == 0 {
 			text += ", for at most " + words.Money(high)
 		}
-		return append(all, Advice{"faster", "", text})
+		return append(list, Advice{"faster", "", text})
 	}
 	bound, isBound := p.binding()
 	for _, change := range p.whatIfs {
 		switch {
 		case !isBound || change.dimension != bound:
 		case bound == limiter.None && p.cfg.Routes == nil:
-			all = append(all, Advice{"faster", fmt.Sprintf("-c %d", 2*p.cfg.Concurrency), durationText(change.double)})
+			list = append(list, Advice{"faster", fmt.Sprintf("-c %d", 2*p.cfg.Concurrency), durationText(change.double)})
 		case bound == limiter.None:
-			all = append(all, Advice{"faster", "", fmt.Sprintf("%s with twice the calls in flight: concurrency of the lanes, and -c", durationText(change.double))})
+			list = append(list, Advice{"faster", "", fmt.Sprintf("%s with twice the calls in flight: concurrency of the lanes, and -c", durationText(change.double))})
 		default:
-			all = append(all, Advice{"faster", "", fmt.Sprintf("%s with twice the %s, if the provider grants that", durationText(change.double), limitWord(bound))})
+			list = append(list, Advice{"faster", "", fmt.Sprintf("%s with twice the %s, if the provider grants that", durationText(change.double), limitWord(bound))})
 		}
 	}
-	return all
+	return list
 }
 
 // dearestCall returns the most that a run with a --max-cost reserves for one call.

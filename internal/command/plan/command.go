@@ -34,7 +34,7 @@ plan reads and checks the input as run does, with the same flags and the same fi
 latency target change the time as they do in a run. With lanes in that file it has a row for each
 pool and lane, and the cost on the cheapest and on the dearest lane.`
 
-// Command makes headrace plan.
+// Command returns the command headrace plan.
 func Command(w *world.World) *cobra.Command {
 	flags := &planFlags{}
 	cmd := &cobra.Command{

@@ -43,18 +43,18 @@ func (p *Plan) takeRouted(req *prompts.Request) {
 	if r == nil {
 		return // no lane takes it: the end of the check says so
 	}
-	m, pool := p.rowOfRoute(r)
+	row, pool := p.rowOfRoute(r)
 	input, output, maxOutput := p.tokensOf(*req)
 	p.items++
-	m.items, m.input, m.output = m.items+1, m.input+input, m.output+output
+	row.items, row.input, row.output = row.items+1, row.input+input, row.output+output
 	if maxOutput == 0 && !provider.OnlyReads(req.Endpoint) {
-		m.unbounded++
+		row.unbounded++
 	}
-	for i := range m.lanes {
-		m.lanes[i].addItem(&p.cfg, m, req.Model, input, output, maxOutput, estimate.Prompt(req.Body))
+	for i := range row.lanes {
+		row.lanes[i].addItem(&p.cfg, row, req.Model, input, output, maxOutput, estimate.Prompt(req.Body))
 	}
 	latency := p.latencyOf(req.Model, output)
-	if timeout := p.lanes[m.lanes[0].lane].AttemptTimeout; timeout > 0 && latency > timeout {
+	if timeout := p.lanes[row.lanes[0].lane].AttemptTimeout; timeout > 0 && latency > timeout {
 		p.tooLong++
 	}
 	p.latency += latency.Seconds()
@@ -77,22 +77,22 @@ func (l *laneOnRoute) addItem(cfg *Config, row *modelPlan, model string, input, 
 }
 
 // rowOfRoute returns the row of a route, and its index. The first call for a route adds the row.
-func (p *Plan) rowOfRoute(r *route.Route) (m *modelPlan, index int) {
+func (p *Plan) rowOfRoute(r *route.Route) (row *modelPlan, index int) {
 	if index, ok := p.byModel[r.Name]; ok {
 		return p.models[index], index
 	}
-	m = &modelPlan{name: r.Name, route: r}
+	row = &modelPlan{name: r.Name, route: r}
 	for i := range r.Lanes {
 		onRoute := &r.Lanes[i]
 		lane := p.laneIndex(onRoute)
-		if !slices.ContainsFunc(m.lanes, func(l laneOnRoute) bool { return l.lane == lane }) { // lanes of one quota are one
-			m.lanes = append(m.lanes, laneOnRoute{lane: lane, tier: onRoute.Tier, spec: onRoute})
+		if !slices.ContainsFunc(row.lanes, func(l laneOnRoute) bool { return l.lane == lane }) { // lanes of one quota are one
+			row.lanes = append(row.lanes, laneOnRoute{lane: lane, tier: onRoute.Tier, spec: onRoute})
 		}
 	}
 	index = len(p.models)
-	p.byModel[r.Name], p.models = index, append(p.models, m)
-	p.pools = append(p.pools, p.forecastPool(m))
-	return m, index
+	p.byModel[r.Name], p.models = index, append(p.models, row)
+	p.pools = append(p.pools, p.forecastPool(row))
+	return row, index
 }
 
 // laneIndex returns the index of a lane. The first call for a lane adds it with its limits.
@@ -121,17 +121,17 @@ func (p *Plan) laneIndex(onRoute *route.OnRoute) int {
 
 // forecastPool returns the pool of a row in the form of the forecast. Tiers without a lane for these lines
 // are left out.
-func (p *Plan) forecastPool(m *modelPlan) forecast.Pool {
-	pool := forecast.Pool{After: m.route.Pool.After, Spill: m.route.Pool.Spill}
+func (p *Plan) forecastPool(row *modelPlan) forecast.Pool {
+	pool := forecast.Pool{After: row.route.Pool.After, Spill: row.route.Pool.Spill}
 	tier, tierInFile, hasWeights := -1, -1, false
-	for i := range m.lanes {
-		l := &m.lanes[i]
-		if l.tier != tierInFile { // a tier without a lane for these lines is none
-			tier, tierInFile = tier+1, l.tier
+	for i := range row.lanes {
+		lane := &row.lanes[i]
+		if lane.tier != tierInFile { // a tier without a lane for these lines is none
+			tier, tierInFile = tier+1, lane.tier
 		}
-		pool.Lanes, pool.Tiers = append(pool.Lanes, l.lane), append(pool.Tiers, tier)
-		pool.Weights = append(pool.Weights, max(1, l.spec.Spec.Weight))
-		hasWeights = hasWeights || l.spec.Spec.Weight > 0
+		pool.Lanes, pool.Tiers = append(pool.Lanes, lane.lane), append(pool.Tiers, tier)
+		pool.Weights = append(pool.Weights, max(1, lane.spec.Spec.Weight))
+		hasWeights = hasWeights || lane.spec.Spec.Weight > 0
 	}
 	if !hasWeights {
 		pool.Weights = nil
@@ -144,16 +144,16 @@ func (p *Plan) forecastPool(m *modelPlan) forecast.Pool {
 
 // shareItems divides the items of each route among its lanes, as the forecast has divided them.
 func (p *Plan) shareItems() {
-	for at, m := range p.models {
-		m.usd, m.unpriced = 0, 0
-		m.low, m.high, m.most = m.costRange()
-		for i := range m.lanes {
-			l := &m.lanes[i]
-			if l.items = p.forecast.Lanes[l.lane].CallsOf(at); l.unpriced {
-				m.unpriced = m.items
+	for at, row := range p.models {
+		row.usd, row.unpriced = 0, 0
+		row.low, row.high, row.most = row.costRange()
+		for i := range row.lanes {
+			lane := &row.lanes[i]
+			if lane.items = p.forecast.Lanes[lane.lane].CallsOf(at); lane.unpriced {
+				row.unpriced = row.items
 			}
-			usd, _ := l.costOfItems(m.items)
-			m.usd += usd
+			usd, _ := lane.costOfItems(row.items)
+			row.usd += usd
 		}
 	}
 }
@@ -163,12 +163,12 @@ func (p *Plan) shareItems() {
 func (m *modelPlan) costRange() (low, high, most float64) {
 	first := true
 	for i := range m.lanes {
-		l := &m.lanes[i]
-		if l.unpriced {
+		lane := &m.lanes[i]
+		if lane.unpriced {
 			continue
 		}
-		if high, most = max(high, l.usd), max(most, l.most); first || l.usd < low {
-			low = l.usd
+		if high, most = max(high, lane.usd), max(most, lane.most); first || lane.usd < low {
+			low = lane.usd
 		}
 		first = false
 	}
@@ -177,13 +177,13 @@ func (m *modelPlan) costRange() (low, high, most float64) {
 
 // timeOfRow returns the time until the lanes of a row have ended their last items. It includes the items of
 // other rows on the same lanes.
-func (p *Plan) timeOfRow(m *modelPlan) (took time.Duration) {
-	if m.route == nil {
-		return p.forecast.Lanes[m.quota].Took
+func (p *Plan) timeOfRow(row *modelPlan) (took time.Duration) {
+	if row.route == nil {
+		return p.forecast.Lanes[row.quota].Took
 	}
-	for i := range m.lanes {
-		if l := &m.lanes[i]; l.items > 0 {
-			took = max(took, p.forecast.Lanes[l.lane].Took)
+	for i := range row.lanes {
+		if lane := &row.lanes[i]; lane.items > 0 {
+			took = max(took, p.forecast.Lanes[lane.lane].Took)
 		}
 	}
 	return took
@@ -194,29 +194,29 @@ func (p *Plan) printRoutes(out io.Writer) {
 	rows := [][]string{{"pool and its lanes", "items", "tokens in", "tokens out", "cost", "all on one", "at most", "time"}}
 	number := func(x float64) string { return words.Thousands(x) }
 	routes := slices.SortedStableFunc(slices.Values(p.models), func(a, b *modelPlan) int { return b.items - a.items })
-	var all modelPlan
-	for i, m := range routes {
-		if all = all.plus(*m); i >= mostModels {
+	var sum modelPlan
+	for i, row := range routes {
+		if sum = sum.plus(*row); i >= mostModels {
 			continue
 		}
-		rows = append(rows, []string{shortName(m.name), number(float64(m.items)), number(m.input), number(m.output), money(m.knownCost()), m.costRangeText(), m.atMostText(), durationText(p.timeOfRow(m))})
-		for k := range m.lanes {
-			l := &m.lanes[k]
-			name, took := "  "+shortName(p.laneNames[l.lane]), "–"
-			if l.tier > 0 {
-				name += fmt.Sprintf(", tier %d", l.tier+1)
+		rows = append(rows, []string{shortName(row.name), number(float64(row.items)), number(row.input), number(row.output), money(row.knownCost()), row.costRangeText(), row.atMostText(), durationText(p.timeOfRow(row))})
+		for k := range row.lanes {
+			lane := &row.lanes[k]
+			name, took := "  "+shortName(p.laneNames[lane.lane]), "–"
+			if lane.tier > 0 {
+				name += fmt.Sprintf(", tier %d", lane.tier+1)
 			}
-			if l.items > 0 {
-				took = durationText(p.forecast.Lanes[l.lane].Took)
+			if lane.items > 0 {
+				took = durationText(p.forecast.Lanes[lane.lane].Took)
 			}
-			rows = append(rows, []string{name, number(l.items), "", "", money(l.costOfItems(m.items)), money(l.usd, !l.unpriced), "", took})
+			rows = append(rows, []string{name, number(lane.items), "", "", money(lane.costOfItems(row.items)), money(lane.usd, !lane.unpriced), "", took})
 		}
 	}
 	if n := len(routes) - mostModels; n > 0 {
 		rows = append(rows, []string{fmt.Sprintf("(%s)", words.Count(n, "other"))})
 	}
 	if len(routes) > 1 {
-		rows = append(rows, []string{"in all", number(float64(all.items)), number(all.input), number(all.output), p.totalCost(), all.costRangeText(), all.atMostText(), durationText(p.forecast.Took)})
+		rows = append(rows, []string{"in all", number(float64(sum.items)), number(sum.input), number(sum.output), p.totalCost(), sum.costRangeText(), sum.atMostText(), durationText(p.forecast.Took)})
 	}
 	for i := range rows {
 		rows[i] = append(rows[i], make([]string, len(rows[0])-len(rows[i]))...)
@@ -244,15 +244,15 @@ func (m *modelPlan) costRangeText() string {
 // Span returns the cost if each item goes to its cheapest lane, and if each goes to its dearest, as far as
 // prices are known. Unpriced counts the items for which some lane has no price.
 func (p *Plan) Span() (low, high float64, unpriced int) {
-	for _, m := range p.models {
-		if m.route == nil {
-			low, high, unpriced = low+m.usd, high+m.usd, unpriced+m.unpriced
+	for _, row := range p.models {
+		if row.route == nil {
+			low, high, unpriced = low+row.usd, high+row.usd, unpriced+row.unpriced
 			continue
 		}
-		cheapest, dearest, _ := m.costRange()
+		cheapest, dearest, _ := row.costRange()
 		low, high = low+cheapest, high+dearest
-		if slices.ContainsFunc(m.lanes, func(l laneOnRoute) bool { return l.unpriced }) {
-			unpriced += m.items
+		if slices.ContainsFunc(row.lanes, func(l laneOnRoute) bool { return l.unpriced }) {
+			unpriced += row.items
 		}
 	}
 	return low, high, unpriced
@@ -260,11 +260,11 @@ func (p *Plan) Span() (low, high float64, unpriced int) {
 
 // costInFlex returns the cost if all items that can use the flex tier did so.
 func (p *Plan) costInFlex() (usd float64) {
-	for _, m := range p.models {
-		usd += m.flex
-		for i := range m.lanes {
-			l := &m.lanes[i]
-			usd += l.flex * l.items / float64(max(1, m.items))
+	for _, row := range p.models {
+		usd += row.flex
+		for i := range row.lanes {
+			lane := &row.lanes[i]
+			usd += lane.flex * lane.items / float64(max(1, row.items))
 		}
 	}
 	return usd
@@ -273,14 +273,14 @@ func (p *Plan) costInFlex() (usd float64) {
 // poolToPrefer returns the pool that would save the most money if its cheapest lane went first, and that
 // lane. It returns nil if that saves too little.
 func (p *Plan) poolToPrefer() (best *modelPlan, cheapest *laneOnRoute) {
-	for _, m := range p.models {
-		if m.route == nil || m.unpriced > 0 || m.usd-m.low <= leastGain*m.usd || best != nil && m.usd-m.low <= best.usd-best.low {
+	for _, row := range p.models {
+		if row.route == nil || row.unpriced > 0 || row.usd-row.low <= leastGain*row.usd || best != nil && row.usd-row.low <= best.usd-best.low {
 			continue
 		}
-		best = m
-		for i := range m.lanes {
-			if l := &m.lanes[i]; l.usd == m.low {
-				cheapest = l
+		best = row
+		for i := range row.lanes {
+			if lane := &row.lanes[i]; lane.usd == row.low {
+				cheapest = lane
 			}
 		}
 	}

@@ -32,8 +32,8 @@ func (p *Plan) notes() []string {
 	if n := p.tooLong; n > 0 {
 		notes = append(notes, fmt.Sprintf("%s taken to last longer than a call may, %s: run would break them off (--timeout)", isAre(n, "call"), durationText(p.cfg.Timeout)))
 	}
-	if d := p.cfg.Deadline; d > 0 && d < p.forecast.Took {
-		notes = append(notes, "run would stop after "+durationText(d)+", with items left (--deadline)")
+	if deadline := p.cfg.Deadline; deadline > 0 && deadline < p.forecast.Took {
+		notes = append(notes, "run would stop after "+durationText(deadline)+", with items left (--deadline)")
 	}
 	if n := p.tooLarge(); n > 0 {
 		notes = append(notes, fmt.Sprintf("%s larger than a minute's limit on tokens: the provider would refuse them", p.atLeast(isAre(n, "item"))))
@@ -45,8 +45,8 @@ func (p *Plan) notes() []string {
 		}
 		notes = append(notes, "no limit is given for "+free+": a run learns it, and may take longer ("+ways+")")
 	}
-	if t := p.cfg.Tier; t.Name != "" {
-		notes = append(notes, "limits of "+t.Name+" as collected on "+t.AsOf+": see your account's own")
+	if tier := p.cfg.Tier; tier.Name != "" {
+		notes = append(notes, "limits of "+tier.Name+" as collected on "+tier.AsOf+": see your account's own")
 	}
 	if p.rampsUp() {
 		notes = append(notes, fmt.Sprintf("above %s input tokens a minute OpenAI lets traffic grow by half in 15 minutes: it may take longer", words.Thousands(rampFrom)))

@@ -67,24 +67,24 @@ const mostModels = 20
 // sum.
 func (p *Plan) printModels(out io.Writer) {
 	rows := [][]string{{"model", "items", "tokens in", "tokens out", "cost", "at most"}}
-	row := func(name string, m modelPlan, cost, most string) {
-		rows = append(rows, []string{name, words.Thousands(float64(m.items)), words.Thousands(m.input), words.Thousands(m.output), cost, most})
+	row := func(name string, model modelPlan, cost, most string) {
+		rows = append(rows, []string{name, words.Thousands(float64(model.items)), words.Thousands(model.input), words.Thousands(model.output), cost, most})
 	}
 	models := slices.SortedStableFunc(slices.Values(p.models), func(a, b *modelPlan) int { return b.items - a.items })
-	var all, rest modelPlan
-	for i, m := range models {
-		all = all.plus(*m)
+	var sum, rest modelPlan
+	for i, model := range models {
+		sum = sum.plus(*model)
 		if i < mostModels {
-			row(shortName(m.name), *m, money(m.knownCost()), m.atMostText())
+			row(shortName(model.name), *model, money(model.knownCost()), model.atMostText())
 		} else {
-			rest = rest.plus(*m)
+			rest = rest.plus(*model)
 		}
 	}
 	if n := len(models) - mostModels; n > 0 {
 		row(fmt.Sprintf("(%s)", words.Count(n, "other")), rest, "", "")
 	}
 	if len(models) > 1 {
-		row("in all", all, p.totalCost(), all.atMostText())
+		row("in all", sum, p.totalCost(), sum.atMostText())
 	}
 	printTable(out, rows)
 	if _, unpriced := p.Cost(); unpriced > 0 && unpriced < p.items {
@@ -237,8 +237,8 @@ func (p *Plan) limitAmount(d limiter.Dimension) string {
 	}
 	least, most := math.Inf(1), 0.0
 	for _, l := range p.quotas {
-		if x := l.PerMinute(d); x > 0 {
-			least, most = min(least, x), max(most, x)
+		if perMinute := l.PerMinute(d); perMinute > 0 {
+			least, most = min(least, perMinute), max(most, perMinute)
 		}
 	}
 	if least == most {
@@ -347,11 +347,11 @@ func (p *Plan) toJSON() planJSON {
 	}
 	usd, unknown := p.knownCost()
 	out.CostUSD = orNull(usd, unknown == 0)
-	var all modelPlan
+	var sum modelPlan
 	for _, m := range p.models {
-		all = all.plus(*m)
+		sum = sum.plus(*m)
 	}
-	out.AtMostUSD = orNull(all.costAtMost())
+	out.AtMostUSD = orNull(sum.costAtMost())
 	for _, change := range p.whatIfs {
 		out.Limits = append(out.Limits, planLimitJSON{limitName(change.dimension), p.fullest(change.dimension), change.halved.Seconds(), change.double.Seconds()})
 	}
@@ -376,19 +376,19 @@ func (p *Plan) rowJSON(m *modelPlan) planModelJSON {
 	row.Model, row.Pool = m.route.Model, m.route.Pool.Name
 	row.LowUSD, row.HighUSD = orNull(m.low, m.unpriced == 0), orNull(m.high, m.unpriced == 0)
 	for i := range m.lanes {
-		l := &m.lanes[i]
-		usd, known := l.costOfItems(m.items)
-		one := planLaneJSON{
-			Lane: p.laneNames[l.lane], Tier: l.tier + 1, Items: int(math.Round(l.items)),
-			CostUSD: orNull(usd, known), AllUSD: orNull(l.usd, !l.unpriced),
+		lane := &m.lanes[i]
+		usd, known := lane.costOfItems(m.items)
+		laneRow := planLaneJSON{
+			Lane: p.laneNames[lane.lane], Tier: lane.tier + 1, Items: int(math.Round(lane.items)),
+			CostUSD: orNull(usd, known), AllUSD: orNull(lane.usd, !lane.unpriced),
 		}
-		if _, source, priced := l.spec.Price(m.route.Model); priced {
-			one.Source = source
+		if _, source, priced := lane.spec.Price(m.route.Model); priced {
+			laneRow.Source = source
 		}
-		if l.items > 0 {
-			one.Seconds = p.forecast.Lanes[l.lane].Took.Seconds()
+		if lane.items > 0 {
+			laneRow.Seconds = p.forecast.Lanes[lane.lane].Took.Seconds()
 		}
-		row.Lanes = append(row.Lanes, one)
+		row.Lanes = append(row.Lanes, laneRow)
 	}
 	return row
 }
