@@ -110,42 +110,42 @@ func (r rates) toRates() (out Rates, err error) {
 const mostTimes = 100
 
 // toCase returns the case, or an error. A case has a condition, and either rates of its own or a factor.
-func (w when) toCase() (c Case, err error) {
+func (w when) toCase() (out Case, err error) {
 	if w.From == "" && w.Until == "" && w.Hours == "" && w.Tier == "" {
-		return c, errors.New("it has no condition: write from, until, hours or tier")
+		return out, errors.New("it has no condition: write from, until, hours or tier")
 	}
-	if c.From, err = dayOf("from", w.From); err != nil {
-		return c, err
+	if out.From, err = dayOf("from", w.From); err != nil {
+		return out, err
 	}
-	if c.Until, err = dayOf("until", w.Until); err != nil {
-		return c, err
+	if out.Until, err = dayOf("until", w.Until); err != nil {
+		return out, err
 	}
-	if c.Begin, c.End, err = hoursOf(w.Hours); err != nil {
-		return c, err
+	if out.Begin, out.End, err = hoursOf(w.Hours); err != nil {
+		return out, err
 	}
 	if w.Tier != "" {
 		for _, t := range [...]provider.Tier{provider.FlexTier, provider.PriorityTier, provider.BatchTier} {
 			if w.Tier == t.String() {
-				c.Tier = t
+				out.Tier = t
 			}
 		}
-		if c.Tier == provider.StandardTier {
-			return c, fmt.Errorf("tier %q: want flex, priority or batch", w.Tier)
+		if out.Tier == provider.StandardTier {
+			return out, fmt.Errorf("tier %q: want flex, priority or batch", w.Tier)
 		}
 	}
 	if w.Times == nil {
-		c.Times = ownRates
-		c.Schedule, err = w.toSchedule()
-		return c, err
+		out.Times = ownRates
+		out.Schedule, err = w.toSchedule()
+		return out, err
 	}
-	c.Times = *w.Times
+	out.Times = *w.Times
 	switch {
-	case c.Tier == provider.StandardTier || w.Input != nil || w.Output != nil:
-		return c, errors.New("times: it is for a tier, without rates of its own")
-	case !(c.Times >= 0 && c.Times <= mostTimes):
-		return c, fmt.Errorf("times of %v: want a number from 0 to %d", c.Times, mostTimes)
+	case out.Tier == provider.StandardTier || w.Input != nil || w.Output != nil:
+		return out, errors.New("times: it is for a tier, without rates of its own")
+	case !(out.Times >= 0 && out.Times <= mostTimes):
+		return out, fmt.Errorf("times of %v: want a number from 0 to %d", out.Times, mostTimes)
 	}
-	return c, nil
+	return out, nil
 }
 
 // dayOf parses a day in UTC; "" is the zero time.
@@ -168,10 +168,10 @@ func hoursOf(text string) (begin, end time.Duration, err error) {
 	first, second, _ := strings.Cut(text, "-")
 	from, err := time.Parse(clock, first)
 	if err == nil {
-		var to time.Time
-		if to, err = time.Parse(clock, second); err == nil && !from.Equal(to) {
+		var until time.Time
+		if until, err = time.Parse(clock, second); err == nil && !from.Equal(until) {
 			midnight := from.Truncate(day)
-			return from.Sub(midnight), to.Sub(midnight), nil
+			return from.Sub(midnight), until.Sub(midnight), nil
 		}
 	}
 	return 0, 0, fmt.Errorf("hours %q: want two times of the day in UTC, such as 01:00-04:00", text)

@@ -42,13 +42,13 @@ func (f *fileModels) pricesFor(vendor string, builtInList *builtIn) []modelPrice
 	case len(names) == 0: // a server of one's own: the user says that the file is for it
 		names = f.providers
 	}
-	var all []modelPrices
+	var prices []modelPrices
 	for _, name := range names {
 		if models := f.models[name]; models != nil {
-			all = append(all, modelPricesOf(models, builtInList.Tiers[name]))
+			prices = append(prices, modelPricesOf(models, builtInList.Tiers[name]))
 		}
 	}
-	return all
+	return prices
 }
 
 // add adds a model of a provider.
@@ -94,36 +94,36 @@ func readModels(name string, in io.Reader) (*fileModels, error) {
 }
 
 // read reads a list of providers, or an object of models, and refuses anything after it.
-func (f *fileModels) read(d *json.Decoder) error {
-	first, err := d.Token()
+func (f *fileModels) read(decoder *json.Decoder) error {
+	first, err := decoder.Token()
 	if err != nil {
 		return err
 	}
 	switch first {
 	case json.Delim('{'):
-		err = f.readObject(d)
+		err = f.readObject(decoder)
 	case json.Delim('['):
-		err = f.readProviders(d)
+		err = f.readProviders(decoder)
 	default:
 		err = errors.New("it is neither an object nor a list")
 	}
 	if err != nil {
 		return err
 	}
-	if _, err = d.Token(); err != nil { // the closing bracket
+	if _, err = decoder.Token(); err != nil { // the closing bracket
 		return err
 	}
-	if _, more := d.Token(); !errors.Is(more, io.EOF) {
+	if _, more := decoder.Token(); !errors.Is(more, io.EOF) {
 		return errors.New("there is more after its end")
 	}
 	return nil
 }
 
 // readProviders reads the data of genai-prices: a list of providers with their models.
-func (f *fileModels) readProviders(d *json.Decoder) error {
-	for d.More() {
+func (f *fileModels) readProviders(decoder *json.Decoder) error {
+	for decoder.More() {
 		var g Genai
-		if err := d.Decode(&g); err != nil {
+		if err := decoder.Decode(&g); err != nil {
 			return err
 		}
 		if g.ID == "" || g.Models == nil {
@@ -144,16 +144,16 @@ func (f *fileModels) readProviders(d *json.Decoder) error {
 }
 
 // readObject reads an object of models, in our own form or in litellm's. The first entry shows which it is.
-func (f *fileModels) readObject(d *json.Decoder) error {
+func (f *fileModels) readObject(decoder *json.Decoder) error {
 	own := []Listed{}
-	for first := true; d.More(); first = false {
-		key, err := d.Token()
+	for first := true; decoder.More(); first = false {
+		key, err := decoder.Token()
 		if err != nil {
 			return err
 		}
 		name, _ := key.(string)
 		var raw json.RawMessage
-		if err := d.Decode(&raw); err != nil {
+		if err := decoder.Decode(&raw); err != nil {
 			return err
 		}
 		if first {
@@ -223,12 +223,12 @@ func (f *fileModels) addLitellm(name string, raw json.RawMessage) error {
 		return nil //nolint:nilerr // a slip in one of thousands of entries leaves that model without a price
 	}
 	provider = litellmProvider(provider)
-	m := Listed{Match: []string{name}, entry: e}
-	f.add(litellmAll, m)
+	listed := Listed{Match: []string{name}, entry: e}
+	f.add(litellmAll, listed)
 	if prefix, rest, found := strings.Cut(name, "/"); found && litellmProvider(prefix) == provider {
-		m.Match = []string{rest, name}
+		listed.Match = []string{rest, name}
 	}
-	f.add(provider, m)
+	f.add(provider, listed)
 	return nil
 }
 
@@ -301,17 +301,17 @@ func litellmEntry(fields map[string]json.RawMessage) (e entry, ok bool) {
 			if !found {
 				continue
 			}
-			for _, t := range litellmTiers {
-				if step, fits := strings.CutSuffix(rest, t.ending); fits {
+			for _, tier := range litellmTiers {
+				if step, fits := strings.CutSuffix(rest, tier.ending); fits {
 					if tokens, ok := parseStep(step); ok {
-						if byTier[t.tier] == nil {
-							byTier[t.tier] = map[int64]*rates{}
+						if byTier[tier.tier] == nil {
+							byTier[tier.tier] = map[int64]*rates{}
 						}
-						if byTier[t.tier][tokens] == nil {
-							byTier[t.tier][tokens] = new(rates)
+						if byTier[tier.tier][tokens] == nil {
+							byTier[tier.tier][tokens] = new(rates)
 						}
 						perMillion := tidy(usd * 1e6)
-						*rate.field(byTier[t.tier][tokens]) = &perMillion
+						*rate.field(byTier[tier.tier][tokens]) = &perMillion
 					}
 					break
 				}
@@ -334,9 +334,9 @@ func litellmEntry(fields map[string]json.RawMessage) (e entry, ok bool) {
 		return e, false // no price of ours tells thoughts from other output
 	}
 	e.scheduled = scheduleOf(byTier[""])
-	for _, t := range litellmTiers {
-		if rate := byTier[t.tier]; t.tier != "" && rate[0] != nil && rate[0].Input != nil && rate[0].Output != nil {
-			e.When = append(e.When, when{Tier: t.tier, scheduled: scheduleOf(rate)})
+	for _, tier := range litellmTiers {
+		if steps := byTier[tier.tier]; tier.tier != "" && steps[0] != nil && steps[0].Input != nil && steps[0].Output != nil {
+			e.When = append(e.When, when{Tier: tier.tier, scheduled: scheduleOf(steps)})
 		}
 	}
 	return e, true

@@ -137,16 +137,16 @@ func (c *modelPrices) add(name string, price *Price) {
 
 // find looks up a model by its name, in upper or lower case. Then it tries the name without a date, and then
 // the longest pattern. Gemini's names may begin with models/.
-func (c *modelPrices) find(model string) (p *Price, known bool) {
-	if p, known = c.names[model]; known {
-		return p, true
+func (c *modelPrices) find(model string) (found *Price, known bool) {
+	if found, known = c.names[model]; known {
+		return found, true
 	}
 	name := strings.TrimPrefix(strings.ToLower(model), "models/")
-	if p, known = c.names[name]; known {
-		return p, true
+	if found, known = c.names[name]; known {
+		return found, true
 	}
-	if p, known = c.names[Undated(name)]; known {
-		return p, true
+	if found, known = c.names[Undated(name)]; known {
+		return found, true
 	}
 	for _, candidate := range c.patterns {
 		if candidate.matches(name) {

@@ -90,12 +90,12 @@ func (p *Price) ratesFor(prompt float64, tier provider.Tier, at time.Time) (Rate
 	standard := &p.Schedule
 	var ofTier *Case
 	for i := range p.When {
-		switch c := &p.When[i]; {
-		case !c.Holds(at):
-		case c.Tier == provider.StandardTier:
-			standard = &c.Schedule
-		case c.Tier == tier:
-			ofTier = c
+		switch priceCase := &p.When[i]; {
+		case !priceCase.Holds(at):
+		case priceCase.Tier == provider.StandardTier:
+			standard = &priceCase.Schedule
+		case priceCase.Tier == tier:
+			ofTier = priceCase
 		}
 	}
 	switch {
@@ -131,7 +131,7 @@ func (p *Price) Of(usage provider.Usage, at time.Time) (cost limiter.Money, know
 	if usage.InputTokens == 0 && usage.OutputTokens == 0 {
 		return 0, false
 	}
-	r, known := p.ratesFor(float64(usage.InputTokens), usage.Tier, at)
+	rates, known := p.ratesFor(float64(usage.InputTokens), usage.Tier, at)
 	if !known {
 		return 0, false
 	}
@@ -139,7 +139,7 @@ func (p *Price) Of(usage provider.Usage, at time.Time) (cost limiter.Money, know
 	written := min(usage.CacheWriteTokens, usage.InputTokens-cached)
 	long := min(usage.LongWriteTokens, written)
 	plain := usage.InputTokens - cached - written
-	picodollarCost := perToken * (r.Input*float64(plain) + r.Cached*float64(cached) + r.Write*float64(written-long) + r.LongWrite*float64(long) + r.Output*float64(usage.OutputTokens))
+	picodollarCost := perToken * (rates.Input*float64(plain) + rates.Cached*float64(cached) + rates.Write*float64(written-long) + rates.LongWrite*float64(long) + rates.Output*float64(usage.OutputTokens))
 	if !(picodollarCost >= 0 && picodollarCost <= mostMoney) { // the provider's counts may be nonsense
 		return 0, false
 	}
@@ -155,12 +155,12 @@ func (p *Price) Estimate(input, output float64, at time.Time) limiter.Money {
 	}
 	highest := cost(&p.Schedule)
 	for i := range p.When {
-		switch c := &p.When[i]; {
-		case c.Tier != provider.StandardTier || !c.isDay(at):
-		case c.Begin == c.End:
-			highest = cost(&c.Schedule)
+		switch priceCase := &p.When[i]; {
+		case priceCase.Tier != provider.StandardTier || !priceCase.isDay(at):
+		case priceCase.Begin == priceCase.End:
+			highest = cost(&priceCase.Schedule)
 		default:
-			highest = max(highest, cost(&c.Schedule))
+			highest = max(highest, cost(&priceCase.Schedule))
 		}
 	}
 	return limiter.USD(highest * perToken / picodollars)
@@ -173,14 +173,14 @@ func (p *Price) EstimateIn(tier provider.Tier, input, output float64, at time.Ti
 	if tier == provider.StandardTier || p.free() {
 		return usual, true
 	}
-	for _, c := range slices.Backward(p.When) {
+	for _, priceCase := range slices.Backward(p.When) {
 		switch {
-		case c.Tier != tier || !c.isDay(at):
-		case c.Times == ownRates:
-			r := c.at(input)
+		case priceCase.Tier != tier || !priceCase.isDay(at):
+		case priceCase.Times == ownRates:
+			r := priceCase.at(input)
 			return limiter.USD((r.Input*input + r.Output*output) * perToken / picodollars), true
 		default:
-			return limiter.USD(usual.USD() * c.Times), true
+			return limiter.USD(usual.USD() * priceCase.Times), true
 		}
 	}
 	return 0, false

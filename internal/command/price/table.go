@@ -61,9 +61,9 @@ func ReadText(text, others, vendor string) (Table, error) {
 }
 
 // tableOf makes a table from the models of a file, if there is one, and the price for all others.
-func tableOf(models *fileModels, others, vendor string) (t Table, err error) {
+func tableOf(models *fileModels, others, vendor string) (table Table, err error) {
 	builtInList := list()
-	t.file = models.pricesFor(vendor, builtInList)
+	table.file = models.pricesFor(vendor, builtInList)
 	if others != "" {
 		p, ok := parseFlag(others)
 		if !ok {
@@ -72,11 +72,11 @@ func tableOf(models *fileModels, others, vendor string) (t Table, err error) {
 		if sources := builtInList.Vendors[vendor]; len(sources) > 0 {
 			p.addTiers(builtInList.Tiers[sources[0]])
 		}
-		t.others = &p
+		table.others = &p
 	}
 	row, _ := catalog.Named(vendor)
-	t.listed, t.reportsCost = builtInList.pricesFor(vendor), row.TellsCost
-	return t, nil
+	table.listed, table.reportsCost = builtInList.pricesFor(vendor), row.TellsCost
+	return table, nil
 }
 
 // OfLane says that the price for all other models is the lane's own, and beats the file.
