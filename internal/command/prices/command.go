@@ -97,7 +97,7 @@ func (f *flags) offers(model string) ([]offer, error) {
 	} else if _, known := catalog.Named(f.provider); !known && f.provider != settings.ProviderSim {
 		return nil, fmt.Errorf("--provider %q is unknown: see headrace help providers", f.provider)
 	}
-	var all []offer
+	var list []offer
 	for _, name := range names {
 		vendor := name
 		if name == settings.ProviderSim {
@@ -116,9 +116,9 @@ func (f *flags) offers(model string) ([]offer, error) {
 			found.vendor = "any"
 			return []offer{found}, nil
 		}
-		all = append(all, found)
+		list = append(list, found)
 	}
-	return all, nil
+	return list, nil
 }
 
 // writeTable writes a row for each price, and one for each of its steps and cases. Vendors with the same
@@ -168,9 +168,9 @@ func wrapNames(names string) (lines []string) {
 
 // rowsOf returns the rows of an offer: its rates now, their steps, and the cases that may still hold.
 func rowsOf(o *offer, now time.Time) string {
-	var b strings.Builder
+	var rows strings.Builder
 	row := func(name string, r price.Rates, source string) {
-		fmt.Fprintf(&b, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", name, number(r.Input), number(r.Output), number(r.Cached), number(r.Write), number(r.LongWrite), source)
+		fmt.Fprintf(&rows, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", name, number(r.Input), number(r.Output), number(r.Cached), number(r.Write), number(r.LongWrite), source)
 	}
 	schedule := func(name string, s *price.Schedule, source string) {
 		row(name, s.Rates, source)
@@ -192,29 +192,29 @@ func rowsOf(o *offer, now time.Time) string {
 	schedule("", base, o.source)
 	for _, priceCase := range others {
 		if name := "    " + caseConditions(priceCase); priceCase.Tier != provider.StandardTier && priceCase.Times >= 0 {
-			fmt.Fprintf(&b, "%s\t× %s\t\t\t\t\t\n", name, number(priceCase.Times))
+			fmt.Fprintf(&rows, "%s\t× %s\t\t\t\t\t\n", name, number(priceCase.Times))
 		} else {
 			schedule(name, &priceCase.Schedule, "")
 		}
 	}
-	return b.String()
+	return rows.String()
 }
 
 // caseConditions describes when a price applies: its tier, dates and hours.
-func caseConditions(c *price.Case) string {
+func caseConditions(priceCase *price.Case) string {
 	var parts []string
-	if c.Tier != provider.StandardTier {
-		parts = append(parts, "tier "+c.Tier.String())
+	if priceCase.Tier != provider.StandardTier {
+		parts = append(parts, "tier "+priceCase.Tier.String())
 	}
-	if !c.From.IsZero() {
-		parts = append(parts, "from "+c.From.Format(time.DateOnly))
+	if !priceCase.From.IsZero() {
+		parts = append(parts, "from "+priceCase.From.Format(time.DateOnly))
 	}
-	if !c.Until.IsZero() {
-		parts = append(parts, "until "+c.Until.Format(time.DateOnly))
+	if !priceCase.Until.IsZero() {
+		parts = append(parts, "until "+priceCase.Until.Format(time.DateOnly))
 	}
-	if c.Begin != c.End {
+	if priceCase.Begin != priceCase.End {
 		clock := func(d time.Duration) string { return time.Time{}.Add(d).Format("15:04") }
-		parts = append(parts, clock(c.Begin)+"–"+clock(c.End)+" UTC")
+		parts = append(parts, clock(priceCase.Begin)+"–"+clock(priceCase.End)+" UTC")
 	}
 	return strings.Join(parts, ", ")
 }
