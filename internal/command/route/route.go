@@ -193,21 +193,21 @@ func (t *Table) Native(endpoint, model string) (*Route, error) {
 
 // routeFor returns the route for a line of this choice. It is the one without translation if a lane cannot
 // translate the line and the user wants it to go elsewhere.
-func (t *Table) routeFor(c *choice, q *prompts.Request) (*Route, error) {
-	if c.why != "" {
-		return nil, errors.New(c.why)
+func (t *Table) routeFor(lanes *choice, q *prompts.Request) (*Route, error) {
+	if lanes.why != "" {
+		return nil, errors.New(lanes.why)
 	}
-	for _, lane := range c.translating {
+	for _, lane := range lanes.translating {
 		err := t.checkTranslatable(lane, q)
 		switch {
 		case err == nil:
-		case t.elsewhere && c.asItIs != nil:
-			return c.asItIs, nil
+		case t.elsewhere && lanes.asItIs != nil:
+			return lanes.asItIs, nil
 		default:
 			return nil, err
 		}
 	}
-	return c.whole, nil
+	return lanes.whole, nil
 }
 
 // checkTranslatable returns an error if a lane cannot take the line in its dialect.
@@ -222,19 +222,19 @@ func (t *Table) checkTranslatable(lane int, q *prompts.Request) error {
 }
 
 // choiceFor returns the lanes for lines like this one. A closed table adds no route.
-func (t *Table) choiceFor(q *prompts.Request) *choice {
-	lineKind := kind{q.Endpoint, q.Model}
-	if c := t.choices[lineKind]; c != nil {
-		return c
+func (t *Table) choiceFor(request *prompts.Request) *choice {
+	lineKind := kind{request.Endpoint, request.Model}
+	if lanes := t.choices[lineKind]; lanes != nil {
+		return lanes
 	}
 	if t.closed {
-		return &choice{why: fmt.Sprintf("model %q was not known when the run began: name it in models of a lane or in lines of a pool, or read the input from a file", settings.Clipped(q.Model))}
+		return &choice{why: fmt.Sprintf("model %q was not known when the run began: name it in models of a lane or in lines of a pool, or read the input from a file", settings.Clipped(request.Model))}
 	}
-	c := t.choose(q.Endpoint, q.Model)
+	lanes := t.choose(request.Endpoint, request.Model)
 	if len(t.choices) < mostChoices {
-		t.choices[lineKind] = c
+		t.choices[lineKind] = lanes
 	}
-	return c
+	return lanes
 }
 
 // choose finds the lanes for lines of a model and an endpoint, or the reason why there are none.
@@ -293,12 +293,12 @@ func forEndpoint(endpoint string) string {
 
 // routeOf returns the route of a set of lanes. The first call for a set adds the route.
 func (t *Table) routeOf(routeKey key, pool *settings.PoolSpec) *Route {
-	if r := t.routes[routeKey]; r != nil {
-		return r
+	if route := t.routes[routeKey]; route != nil {
+		return route
 	}
-	r := &Route{Name: pool.Name + "/" + routeKey.model, Pool: pool, Model: routeKey.model, weights: map[string]int{}}
-	for n := 2; t.names[r.Name] != nil; n++ {
-		r.Name = fmt.Sprintf("%s/%s/%d", pool.Name, routeKey.model, n)
+	route := &Route{Name: pool.Name + "/" + routeKey.model, Pool: pool, Model: routeKey.model, weights: map[string]int{}}
+	for n := 2; t.names[route.Name] != nil; n++ {
+		route.Name = fmt.Sprintf("%s/%s/%d", pool.Name, routeKey.model, n)
 	}
 	for tier, names := range pool.Tiers {
 		var machines []string
@@ -310,21 +310,21 @@ func (t *Table) routeOf(routeKey key, pool *settings.PoolSpec) *Route {
 			spec := &t.fleet.Lanes[i]
 			word, _ := spec.Serves(routeKey.model)
 			machine := spec.Machine(word)
-			r.Lanes = append(r.Lanes, OnRoute{Spec: spec, Word: word, Machine: machine, Tier: tier})
+			route.Lanes = append(route.Lanes, OnRoute{Spec: spec, Word: word, Machine: machine, Tier: tier})
 			if !slices.Contains(machines, machine) {
 				machines = append(machines, machine)
 			}
 			if spec.Weight > 0 {
-				r.weights[machine] = spec.Weight
+				route.weights[machine] = spec.Weight
 			}
 		}
 		if len(machines) > 0 {
-			r.tiers = append(r.tiers, machines)
+			route.tiers = append(route.tiers, machines)
 		}
 	}
-	t.routes[routeKey], t.names[r.Name] = r, r
-	t.order = append(t.order, r)
-	return r
+	t.routes[routeKey], t.names[route.Name] = route, route
+	t.order = append(t.order, route)
+	return route
 }
 
 // checkComparable describes two lanes whose vectors cannot be compared; it returns "" if all are of one
@@ -428,16 +428,16 @@ func (t *Table) Options(pilot bool) (opts []batch.Option, err error) {
 			opts = append(opts, r.Options()...)
 		}
 		for i := range r.Lanes {
-			l := &r.Lanes[i]
-			if lanes[l.Machine] {
+			lane := &r.Lanes[i]
+			if lanes[lane.Machine] {
 				continue
 			}
-			lanes[l.Machine] = true
-			c, err := l.Config()
+			lanes[lane.Machine] = true
+			c, err := lane.Config()
 			if err != nil {
 				return nil, err
 			}
-			opts = append(opts, batch.WithLane(l.Machine, c))
+			opts = append(opts, batch.WithLane(lane.Machine, c))
 		}
 	}
 	return opts, nil
