@@ -67,18 +67,18 @@ const maxLimitTime = 24 * time.Hour
 
 // Run forecasts a batch. It thins the sample until the limits give it at most maxLimitTime. An empty batch
 // takes no time.
-func Run(c Config, s *Sample) Forecast {
-	for s.Kept() > max(1, len(s.total)) {
-		kept := float64(s.Kept()) / float64(s.Len())
-		if s.secondsUnderLimits(c)*kept <= maxLimitTime.Seconds() {
+func Run(c Config, sample *Sample) Forecast {
+	for sample.Kept() > max(1, len(sample.total)) {
+		kept := float64(sample.Kept()) / float64(sample.Len())
+		if sample.secondsUnderLimits(c)*kept <= maxLimitTime.Seconds() {
 			break
 		}
-		s = s.Smaller(s.Kept() - 1)
+		sample = sample.Smaller(sample.Kept() - 1)
 	}
-	if s.Kept() == 0 {
+	if sample.Kept() == 0 {
 		return Forecast{Lanes: make([]Lane, len(c.Limits))}
 	}
-	w := newWorld(c, s)
+	w := newWorld(c, sample)
 	w.run()
 	return w.forecast()
 }
@@ -136,16 +136,16 @@ func (w *world) forecast() Forecast {
 
 // laneForecast returns a lane's part of the forecast.
 func (w *world) laneForecast(i int) Lane {
-	l := &w.lanes[i]
-	part := Lane{Used: map[limiter.Dimension]float64{}, TooLarge: l.tooLarge}
-	minutes := l.sending().Minutes()
+	side := &w.lanes[i]
+	part := Lane{Used: map[limiter.Dimension]float64{}, TooLarge: side.tooLarge}
+	minutes := side.sending().Minutes()
 	for _, d := range Dimensions {
 		if perMinute := w.cfg.Limits[i].PerMinute(d); perMinute > 0 && minutes > 0 {
-			part.Used[d] = min(1, l.drawn.In(d)/(perMinute*minutes))
+			part.Used[d] = min(1, side.drawn.In(d)/(perMinute*minutes))
 		}
 	}
 	all := 0.0
-	for pool, sent := range l.byPool {
+	for pool, sent := range side.byPool {
 		calls := 0.0
 		if sent > 0 {
 			calls = sent / float64(w.calls[pool]) * float64(w.sample.total[pool].calls)
@@ -154,7 +154,7 @@ func (w *world) laneForecast(i int) Lane {
 		all += calls
 	}
 	// Half of the longest Duration leaves room for the rest, which is at most a quarter.
-	part.Took = min(l.ended.Sub(start), math.MaxInt64/2) + l.timeOfRest(all)
+	part.Took = min(side.ended.Sub(start), math.MaxInt64/2) + side.timeOfRest(all)
 	return part
 }
 
@@ -209,14 +209,14 @@ type drawnCall struct {
 }
 
 // Add adds the next call of the batch, and thins the sample if it is full.
-func (s *Sample) Add(c Call) {
-	for len(s.total) <= c.Pool {
+func (s *Sample) Add(call Call) {
+	for len(s.total) <= call.Pool {
 		s.total = append(s.total, poolTotal{})
 	}
-	total := &s.total[c.Pool]
+	total := &s.total[call.Pool]
 	total.calls++
 	total.cost = limiter.Cost{
-		Requests: total.cost.Requests + c.Cost.Requests, Input: total.cost.Input + c.Cost.Input, Output: total.cost.Output + c.Cost.Output,
+		Requests: total.cost.Requests + call.Cost.Requests, Input: total.cost.Input + call.Cost.Input, Output: total.cost.Output + call.Cost.Output,
 	}
 	s.seen++
 	hash := scatter(s.seen)
@@ -224,7 +224,7 @@ func (s *Sample) Add(c Call) {
 		hash = 0 // every sample keeps it: nothing else shows where the calls of its pool go
 	}
 	if s.threshold == 0 || hash <= s.threshold {
-		s.calls = append(s.calls, drawnCall{hash, c})
+		s.calls = append(s.calls, drawnCall{hash, call})
 	}
 	if len(s.calls) > maxSample {
 		s.thin()

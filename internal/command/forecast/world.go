@@ -45,20 +45,20 @@ type lane struct {
 
 // newWorld returns a world at its start: all items of the sample are offered, and no call has left. The
 // machine knows the limits of its providers.
-func newWorld(cfg Config, s *Sample) *world {
+func newWorld(cfg Config, sample *Sample) *world {
 	w := &world{
-		Time: virtual.Begin(start), cfg: cfg, sample: s, left: s.Kept(),
-		lanes: make([]lane, len(cfg.Limits)), calls: make([]int, len(s.total)),
+		Time: virtual.Begin(start), cfg: cfg, sample: sample, left: sample.Kept(),
+		lanes: make([]lane, len(cfg.Limits)), calls: make([]int, len(sample.total)),
 	}
 	machineConfig := machine.Config{Lanes: map[string]machine.LaneConfig{}, Seed: cfg.Seed}
 	for i := range w.lanes {
-		l := &w.lanes[i]
-		l.gate, l.byPool, l.ended = newGate(cfg.Limits[i], cfg.Seed+uint64(i)), make([]float64, len(s.total)), start
+		side := &w.lanes[i]
+		side.gate, side.byPool, side.ended = newGate(cfg.Limits[i], cfg.Seed+uint64(i)), make([]float64, len(sample.total)), start
 		lane := cfg.Lane
 		if cfg.Lanes != nil {
 			lane = cfg.Lanes[i]
 		}
-		l.charge, lane.Limits = lane.Charge, cfg.Limits[i]
+		side.charge, lane.Limits = lane.Charge, cfg.Limits[i]
 		machineConfig.Lanes[laneName(i)] = lane
 	}
 	w.machine = machine.New(machineConfig)
@@ -186,11 +186,11 @@ func newGate(limits limiter.Limits, seed uint64) gate {
 
 // decide returns the fate of a call, and the time until its answer. The model draws latencies around a
 // second; decide stretches them to the call's own.
-func (g gate) decide(now time.Time, c *Call) (sim.Kind, time.Duration) {
+func (g gate) decide(now time.Time, call *Call) (sim.Kind, time.Duration) {
 	for _, part := range []struct {
 		model  *sim.Model
 		tokens float64
-	}{{g.input, c.Cost.Input}, {g.output, c.Cost.Output}} {
+	}{{g.input, call.Cost.Input}, {g.output, call.Cost.Output}} {
 		if part.model == nil {
 			continue
 		}
@@ -198,11 +198,11 @@ func (g gate) decide(now time.Time, c *Call) (sim.Kind, time.Duration) {
 			return verdict.Kind, refusal
 		}
 	}
-	verdict := g.main.Decide(now, sim.Call{Tokens: c.Cost.Tokens()})
+	verdict := g.main.Decide(now, sim.Call{Tokens: call.Cost.Tokens()})
 	if verdict.Kind != sim.Accepted {
 		return verdict.Kind, verdict.Latency
 	}
-	return verdict.Kind, time.Duration(verdict.Latency.Seconds() * float64(c.Latency))
+	return verdict.Kind, time.Duration(verdict.Latency.Seconds() * float64(call.Latency))
 }
 
 // refusal is the time that a refusal takes: a round trip, and no generation.
