@@ -90,31 +90,31 @@ func (l *runLog) logEvent(e batch.Event) {
 
 // logTransition logs a transition of a lane. It warns of those that may cost much time; short cooldowns and
 // steps of recovery are information.
-func (l *runLog) logTransition(t *batch.Transition) {
-	attrs := []any{"lane", t.Lane, "epoch", t.Epoch, "reason", t.Reason.String()}
-	if t.Cause != nil {
-		attrs = append(attrs, "error", t.Cause.Error())
+func (l *runLog) logTransition(transition *batch.Transition) {
+	attrs := []any{"lane", transition.Lane, "epoch", transition.Epoch, "reason", transition.Reason.String()}
+	if transition.Cause != nil {
+		attrs = append(attrs, "error", transition.Cause.Error())
 	}
-	if wait := t.Until.Sub(t.At); wait > 0 {
+	if wait := transition.Until.Sub(transition.At); wait > 0 {
 		attrs = append(attrs, "wait_ms", wait.Milliseconds())
 	}
 	switch {
-	case t.Reason == machine.ByErrors:
-		l.Logger.Warn("lane slowed down", append(attrs, "error_rate", t.Errors)...)
-	case t.Reason == machine.ByAnswers:
+	case transition.Reason == machine.ByErrors:
+		l.Logger.Warn("lane slowed down", append(attrs, "error_rate", transition.Errors)...)
+	case transition.Reason == machine.ByAnswers:
 		l.Logger.Info("lane as fast as before", attrs...)
-	case t.To == machine.Stopped:
+	case transition.To == machine.Stopped:
 		l.Logger.Warn("lane stopped", attrs...)
-	case t.To == machine.Cooling && t.Reason == machine.ByBreaker && t.From == machine.Probing: // the same outage: one warning is enough
+	case transition.To == machine.Cooling && transition.Reason == machine.ByBreaker && transition.From == machine.Probing: // the same outage: one warning is enough
 		l.Logger.Info("breaker opened", attrs...)
-	case t.To == machine.Cooling && t.Reason == machine.ByBreaker:
+	case transition.To == machine.Cooling && transition.Reason == machine.ByBreaker:
 		l.Logger.Warn("breaker opened", attrs...)
-	case t.To == machine.Cooling && t.Until.Sub(t.At) > longCooldown:
+	case transition.To == machine.Cooling && transition.Until.Sub(transition.At) > longCooldown:
 		l.Logger.Warn("cooldown", attrs...)
-	case t.To == machine.Cooling:
+	case transition.To == machine.Cooling:
 		l.Logger.Info("cooldown", attrs...)
 	default:
-		l.Logger.Info("lane changed", append(attrs, "from", t.From.String(), "to", t.To.String())...)
+		l.Logger.Info("lane changed", append(attrs, "from", transition.From.String(), "to", transition.To.String())...)
 	}
 }
 

@@ -241,8 +241,8 @@ func (d *display) latestStepText() string {
 func (d *display) observe(e batch.Event) {
 	e = d.explainCauses(e)
 	d.log.logEvent(e)
-	if t := e.Transition; t != nil {
-		text := t.At.Format(time.TimeOnly) + " " + event.Story(t)
+	if transition := e.Transition; transition != nil {
+		text := transition.At.Format(time.TimeOnly) + " " + event.Story(transition)
 		d.latestStep.Store(&text)
 	}
 	d.console.Observe(e)
