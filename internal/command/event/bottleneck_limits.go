@@ -67,8 +67,9 @@ func source(v *limiter.LimitView) string {
 	return ""
 }
 
-// perTime converts a rate to the unit of time in which it has at least two digits.
-func perTime(perSecond float64) (n float64, per string) {
+// perTime converts a rate to the shortest unit of time in which it has at least two digits, but never beyond
+// days.
+func perTime(perSecond float64) (rate float64, unit string) {
 	switch {
 	case perSecond*60 >= 9.5:
 		return perSecond * 60, "minute"

@@ -144,17 +144,17 @@ func (s *scene) describeRecovery(w *sentence) {
 
 // describeBackoff writes the sentence of a run whose items wait for their own retries.
 func (s *scene) describeBackoff(w *sentence) {
-	n := s.snapshot.Delayed
-	if n == 0 {
+	items := s.snapshot.Delayed
+	if items == 0 {
 		return
 	}
-	text := "their own retry: " + count(n, "item") + words.OneOr(n, " waits", " wait") + " for it"
+	text := "their own retry: " + count(items, "item") + words.OneOr(items, " waits", " wait") + " for it"
 	w.text = []string{text}
 	if wait := s.waitText(s.snapshot.FirstDue); wait != "" {
 		w.text = []string{text + ", the first goes in " + wait}
 		w.lane = []string{"backoff " + wait, "backoff"}
 	}
-	w.short = append([]string{"retries of " + count(n, "item")}, w.short...)
+	w.short = append([]string{"retries of " + count(items, "item")}, w.short...)
 }
 
 // describeInput says how fast the input comes.

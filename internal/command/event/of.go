@@ -82,16 +82,16 @@ func modelOf(lane string) string {
 
 // addSpent fills in the tokens and the money. The money is left out if no call had a price, and its forecast
 // while that is unknown.
-func addSpent(e *Progress, p *observe.Snapshot) {
-	e.Spent = Spent{
-		InputTokens: p.Spent.InputTokens, OutputTokens: p.Spent.OutputTokens, CachedTokens: p.Spent.CachedTokens, Unpriced: p.Spent.Unpriced,
-		Doubtful: DoubtfulOf(p.Spent.Doubtful), Budget: BudgetOf(p.Money),
+func addSpent(progress *Progress, snapshot *observe.Snapshot) {
+	progress.Spent = Spent{
+		InputTokens: snapshot.Spent.InputTokens, OutputTokens: snapshot.Spent.OutputTokens, CachedTokens: snapshot.Spent.CachedTokens, Unpriced: snapshot.Spent.Unpriced,
+		Doubtful: DoubtfulOf(snapshot.Spent.Doubtful), Budget: BudgetOf(snapshot.Money),
 	}
-	if p.Spent.Priced > 0 || p.Spent.USD > 0 {
-		e.Spent.USD = &p.Spent.USD
+	if snapshot.Spent.Priced > 0 || snapshot.Spent.USD > 0 {
+		progress.Spent.USD = &snapshot.Spent.USD
 	}
-	if p.InAll.Known && e.Spent.USD != nil {
-		e.InAll = &InAll{USD: p.InAll.Likely, PlusMinus: p.InAll.PlusMinus}
+	if snapshot.InAll.Known && progress.Spent.USD != nil {
+		progress.InAll = &InAll{USD: snapshot.InAll.Likely, PlusMinus: snapshot.InAll.PlusMinus}
 	}
 }
 
@@ -198,13 +198,13 @@ func (s *scene) laneEvent(lane *observe.Lane) Lane {
 }
 
 // limits lists the known limits of a lane.
-func limits(l *observe.Lane) []Limit {
+func limits(lane *observe.Lane) []Limit {
 	list := []Limit{}
-	for k := range l.View.Limits {
-		if v := &l.View.Limits[k]; v.Known() {
+	for k := range lane.View.Limits {
+		if v := &lane.View.Limits[k]; v.Known() {
 			list = append(list, Limit{
 				Limit: LimitWords[k], PerSecond: Round(v.Refill), Source: SourceWord(v),
-				Used: nilUnlessPositive(l.Used[k]), Level: Finite(l.View.Level(dimensions[k])),
+				Used: nilUnlessPositive(lane.Used[k]), Level: Finite(lane.View.Level(dimensions[k])),
 			})
 		}
 	}

@@ -14,20 +14,20 @@ import (
 const gap = "   "
 
 // Lines returns everything about the progress of a run. Each line but the first has at most 79 cells.
-func Lines(p *Progress) []string {
-	lines := []string{heading(p)}
+func Lines(progress *Progress) []string {
+	lines := []string{heading(progress)}
 	name := "Held by"
-	if p.State == stopped {
+	if progress.State == stopped {
 		name = "Stopped"
 	}
 	for _, r := range []struct{ name, words string }{
-		{name, p.BoundText},
-		{"", p.BoundMore},
-		{"Ends", p.EndsText},
-		{"Speed", SpeedWord(p)},
-		{"Calls", CallsRow(p)},
-		{"Spent", SpentRow(p)},
-		{"Failed", FailedRow(p)},
+		{name, progress.BoundText},
+		{"", progress.BoundMore},
+		{"Ends", progress.EndsText},
+		{"Speed", SpeedWord(progress)},
+		{"Calls", CallsRow(progress)},
+		{"Spent", SpentRow(progress)},
+		{"Failed", FailedRow(progress)},
 	} {
 		if r.words != "" {
 			lines = append(lines, fmt.Sprintf("%-7s  %s", r.name, r.words))
@@ -37,15 +37,15 @@ func Lines(p *Progress) []string {
 }
 
 // heading returns the first line: the files of the run, its state, and how much is done.
-func heading(p *Progress) string {
-	done := words.Number(p.Done) + " done"
-	if p.Total != nil {
-		done = words.Number(p.Done) + " of " + words.Number(*p.Total)
-		if *p.Total > 0 {
-			done += fmt.Sprintf(" (%d %%)", 100*p.Done / *p.Total)
+func heading(progress *Progress) string {
+	done := words.Number(progress.Done) + " done"
+	if progress.Total != nil {
+		done = words.Number(progress.Done) + " of " + words.Number(*progress.Total)
+		if *progress.Total > 0 {
+			done += fmt.Sprintf(" (%d %%)", 100*progress.Done / *progress.Total)
 		}
 	}
-	return printableText(fmt.Sprintf("%s to %s: %s, %s in %s", p.Input, p.Output, p.State, done, roughDuration(seconds(p.ElapsedS))))
+	return printableText(fmt.Sprintf("%s to %s: %s, %s in %s", progress.Input, progress.Output, progress.State, done, roughDuration(seconds(progress.ElapsedS))))
 }
 
 // SpeedWord says how many items end in a second: 9.8/s.
@@ -53,24 +53,24 @@ func SpeedWord(p *Progress) string { return perSecond(p.PerSecond) }
 
 // CallsRow returns the row about calls: how many are in flight, their latencies, and how many items wait. For
 // a run that ends it has only what is in flight.
-func CallsRow(p *Progress) string {
-	inFlight, latencies, cooldowns := words.Number(p.InFlight)+" in flight", "", ""
-	if p.State == draining || p.State == stopped {
-		if p.OldestS != nil && p.InFlight > 0 {
-			inFlight += ", the oldest for " + shortDuration(seconds(*p.OldestS))
+func CallsRow(progress *Progress) string {
+	inFlight, latencies, cooldowns := words.Number(progress.InFlight)+" in flight", "", ""
+	if progress.State == draining || progress.State == stopped {
+		if progress.OldestS != nil && progress.InFlight > 0 {
+			inFlight += ", the oldest for " + shortDuration(seconds(*progress.OldestS))
 		}
 		return inFlight
 	}
-	if p.Concurrency > 0 {
-		inFlight += " of " + words.Number(p.Concurrency)
+	if progress.Concurrency > 0 {
+		inFlight += " of " + words.Number(progress.Concurrency)
 	}
-	if p.P50MS != nil && p.P95MS != nil {
-		latencies = "p50 " + milliseconds(*p.P50MS) + "  p95 " + milliseconds(*p.P95MS)
+	if progress.P50MS != nil && progress.P95MS != nil {
+		latencies = "p50 " + milliseconds(*progress.P50MS) + "  p95 " + milliseconds(*progress.P95MS)
 	}
-	if p.Cooldowns != 0 {
-		cooldowns = count(p.Cooldowns, "cooldown")
+	if progress.Cooldowns != 0 {
+		cooldowns = count(progress.Cooldowns, "cooldown")
 	}
-	return row(gap, inFlight, latencies, waiting(p), cooldowns)
+	return row(gap, inFlight, latencies, waiting(progress), cooldowns)
 }
 
 // The states that change the words.
@@ -94,20 +94,20 @@ func waiting(p *Progress) string {
 }
 
 // SpentRow returns the row about cost: so far, in all, and the tokens that were billed.
-func SpentRow(p *Progress) string {
-	cost, tokens := costText(p), tokensOf(p, "tokens")
+func SpentRow(progress *Progress) string {
+	cost, tokens := costText(progress), tokensOf(progress, "tokens")
 	switch {
-	case p.Simulated:
+	case progress.Simulated:
 		return row(gap, tokens, "(simulated: nothing is paid)")
 	case cost == "":
 		return row(gap, tokens, "no known price: set one with --price")
-	case p.Spent.Unpriced > 0:
-		return row(gap, "at least "+cost, "+ "+count(p.Spent.Unpriced, "call")+" unpriced", tokens)
+	case progress.Spent.Unpriced > 0:
+		return row(gap, "at least "+cost, "+ "+count(progress.Spent.Unpriced, "call")+" unpriced", tokens)
 	}
 	if cells(cost)+cells(gap)+cells(tokens) > rowCells {
-		tokens = tokensOf(p, "tok")
+		tokens = tokensOf(progress, "tok")
 	}
-	if p.InAll == nil && p.EndsWhy == early {
+	if progress.InAll == nil && progress.EndsWhy == early {
 		return row(gap, cost, tokens, "in all: too early to say")
 	}
 	return row(gap, cost, tokens)
@@ -117,18 +117,18 @@ func SpentRow(p *Progress) string {
 const early = "early"
 
 // costText returns the cost so far, the expected cost in all, and the cap; "" if nothing has a price.
-func costText(p *Progress) string {
-	if p.Spent.USD == nil {
+func costText(progress *Progress) string {
+	if progress.Spent.USD == nil {
 		return ""
 	}
-	text := words.Money(*p.Spent.USD)
-	if p.InAll != nil && p.State != draining && p.State != stopped {
-		text += ", about " + words.Money(p.InAll.USD) + " in all"
-		if p.InAll.PlusMinus > 0 { // the first few items show no spread
-			text += " (± " + words.Money(p.InAll.PlusMinus) + ")"
+	text := words.Money(*progress.Spent.USD)
+	if progress.InAll != nil && progress.State != draining && progress.State != stopped {
+		text += ", about " + words.Money(progress.InAll.USD) + " in all"
+		if progress.InAll.PlusMinus > 0 { // the first few items show no spread
+			text += " (± " + words.Money(progress.InAll.PlusMinus) + ")"
 		}
 	}
-	if b := p.Spent.Budget; b != nil {
+	if b := progress.Spent.Budget; b != nil {
 		text += ", cap " + words.Money(b.CapUSD)
 	}
 	return text
@@ -139,37 +139,37 @@ func tokensOf(p *Progress, noun string) string {
 }
 
 // FailedRow returns the row about failures: items that failed for good, and calls that broke meanwhile.
-func FailedRow(p *Progress) string {
+func FailedRow(progress *Progress) string {
 	text := "none"
-	if p.Failed > 0 {
-		text = words.Number(int(p.Failed)) + failedByText(p)
+	if progress.Failed > 0 {
+		text = words.Number(int(progress.Failed)) + failedByText(progress)
 	}
-	if p.State == draining || p.State == stopped {
+	if progress.State == draining || progress.State == stopped {
 		return row(gap, text)
 	}
 	again := ""
-	if p.Again > 0 {
-		again = words.Number(p.Again) + " failed and were retried"
+	if progress.Again > 0 {
+		again = words.Number(progress.Again) + " failed and were retried"
 	}
 	// answers counts those that are not whole, with what a content filter or a limit did to them.
 	answers := func(n int, what string) string {
-		if n == 0 || p.Answered == 0 {
+		if n == 0 || progress.Answered == 0 {
 			return ""
 		}
-		return fmt.Sprintf("%s %s (%s)", count(n, "answer"), what, share(float64(n)/float64(p.Answered)))
+		return fmt.Sprintf("%s %s (%s)", count(n, "answer"), what, share(float64(n)/float64(progress.Answered)))
 	}
-	cutOff := words.OneOr(p.Truncated, "was cut off at its max_tokens", "were cut off at their max_tokens")
-	return row(gap, text, again, answers(p.Filtered, "filtered"), answers(p.Truncated, cutOff))
+	cutOff := words.OneOr(progress.Truncated, "was cut off at its max_tokens", "were cut off at their max_tokens")
+	return row(gap, text, again, answers(progress.Filtered, "filtered"), answers(progress.Truncated, cutOff))
 }
 
 // mostKinds is the number of kinds of failure that a row names.
 const mostKinds = 3
 
 // failedByText returns the most frequent kinds of failure with their counts; "" if nothing has failed.
-func failedByText(p *Progress) string {
+func failedByText(progress *Progress) string {
 	var parts []string
 	counted := 0
-	for _, k := range byKind(p.Failures) {
+	for _, k := range byKind(progress.Failures) {
 		if len(parts) == mostKinds {
 			break
 		}
@@ -179,7 +179,7 @@ func failedByText(p *Progress) string {
 	if len(parts) == 0 {
 		return ""
 	}
-	if more := int(p.Failed) - counted; more > 0 {
+	if more := int(progress.Failed) - counted; more > 0 {
 		parts = append(parts, words.Number(more)+" more")
 	}
 	return ": " + strings.Join(parts, ", ")

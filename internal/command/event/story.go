@@ -13,20 +13,20 @@ import (
 )
 
 // OfTransition returns the event of a lane's transition. The run began at that time.
-func OfTransition(t *batch.Transition, began time.Time) Transition {
+func OfTransition(transition *batch.Transition, began time.Time) Transition {
 	out := Transition{
-		Event: "transition", ElapsedS: Round(t.At.Sub(began).Seconds()), Lane: t.Lane,
-		From: t.From.String(), To: t.To.String(), Reason: t.Reason.String(),
-		Epoch: t.Epoch, Met: t.Wave, Rate: Finite(t.Rate), Belief: t.Belief, At: Stamp(t.At), Text: Story(t),
+		Event: "transition", ElapsedS: Round(transition.At.Sub(began).Seconds()), Lane: transition.Lane,
+		From: transition.From.String(), To: transition.To.String(), Reason: transition.Reason.String(),
+		Epoch: transition.Epoch, Met: transition.Wave, Rate: Finite(transition.Rate), Belief: transition.Belief, At: Stamp(transition.At), Text: Story(transition),
 	}
-	if t.Cause != nil {
-		out.Cause = t.Cause.Error()
+	if transition.Cause != nil {
+		out.Cause = transition.Cause.Error()
 	}
-	if t.Span > 0 {
-		out.Slowed, out.Errors = Round(t.Slowed), Finite(t.Errors)
+	if transition.Span > 0 {
+		out.Slowed, out.Errors = Round(transition.Slowed), Finite(transition.Errors)
 	}
-	if !t.Until.IsZero() {
-		out.ForS = Round(max(0, t.Until.Sub(t.At)).Seconds())
+	if !transition.Until.IsZero() {
+		out.ForS = Round(max(0, transition.Until.Sub(transition.At)).Seconds())
 	}
 	return out
 }
@@ -46,62 +46,62 @@ func Story(t *batch.Transition) string {
 
 // stepText describes what happened to the lane, why, and for how long. It checks the reason first: a lane
 // that slows down or recovers stays in its phase.
-func stepText(t *batch.Transition) string {
+func stepText(transition *batch.Transition) string {
 	because := ""
-	if t.Cause != nil {
-		because = " (" + t.Cause.Error() + ")"
+	if transition.Cause != nil {
+		because = " (" + transition.Cause.Error() + ")"
 	}
-	switch t.Reason {
+	switch transition.Reason {
 	case machine.ByErrors:
 		to := "to half"
-		if t.Slowed != 0.5 {
-			to = fmt.Sprintf("to %.0f %%", 100*t.Slowed)
+		if transition.Slowed != 0.5 {
+			to = fmt.Sprintf("to %.0f %%", 100*transition.Slowed)
 		}
-		return fmt.Sprintf("%s: slowed down %s: %s", t.Lane, to, brokeText(t))
+		return fmt.Sprintf("%s: slowed down %s: %s", transition.Lane, to, brokeText(transition))
 	case machine.ByAnswers:
-		return fmt.Sprintf("%s: as fast as before again: %s", t.Lane, brokeText(t))
+		return fmt.Sprintf("%s: as fast as before again: %s", transition.Lane, brokeText(transition))
 	}
-	switch t.To {
+	switch transition.To {
 	case machine.Cooling:
 		forHowLong := "" // a cooldown of an earlier run may be over
-		if t.Until.After(t.At) {
-			forHowLong = " for " + words.Wait(t.Until.Sub(t.At))
+		if transition.Until.After(transition.At) {
+			forHowLong = " for " + words.Wait(transition.Until.Sub(transition.At))
 		}
-		return fmt.Sprintf("%s: %s: cooling%s (epoch %d)", t.Lane, whyCooling(t.Reason)+because, forHowLong, t.Epoch)
+		return fmt.Sprintf("%s: %s: cooling%s (epoch %d)", transition.Lane, whyCooling(transition.Reason)+because, forHowLong, transition.Epoch)
 	case machine.Probing:
-		return fmt.Sprintf("%s: cooled%s: sending one probe", t.Lane, metBy(t.Wave))
+		return fmt.Sprintf("%s: cooled%s: sending one probe", transition.Lane, metBy(transition.Wave))
 	case machine.Ramping:
 		why := "the probe passed"
-		switch t.Reason {
+		switch transition.Reason {
 		case machine.ByMemory:
 			why = inheritedState
 		case machine.ByKnowledge:
-			why = fmt.Sprintf("cooled%s; the limit is known, no probe needed", metBy(t.Wave))
+			why = fmt.Sprintf("cooled%s; the limit is known, no probe needed", metBy(transition.Wave))
 		}
-		return fmt.Sprintf("%s: %s: ramping up%s over %s", t.Lane, why, upTo(" to ", t.Rate), words.Wait(t.Until.Sub(t.At)))
+		return fmt.Sprintf("%s: %s: ramping up%s over %s", transition.Lane, why, upTo(" to ", transition.Rate), words.Wait(transition.Until.Sub(transition.At)))
 	case machine.Stopped:
-		if errors.Is(t.Cause, batch.ErrWaitTooLong) { // it needs no other words
-			return fmt.Sprintf("%s: stopped: %s", t.Lane, t.Cause.Error())
+		if errors.Is(transition.Cause, batch.ErrWaitTooLong) { // it needs no other words
+			return fmt.Sprintf("%s: stopped: %s", transition.Lane, transition.Cause.Error())
 		}
 		why := "the provider no longer serves it"
-		switch says := refusalOf(t.Cause); {
+		switch says := refusalOf(transition.Cause); {
 		case needsNoOtherWords[says.kind]:
-			return fmt.Sprintf("%s: stopped: %s", t.Lane, t.Cause.Error())
+			return fmt.Sprintf("%s: stopped: %s", transition.Lane, transition.Cause.Error())
 		case says.kind != nil:
 			why = says.text
 		}
-		return fmt.Sprintf("%s: stopped: %s%s", t.Lane, why, because)
+		return fmt.Sprintf("%s: stopped: %s%s", transition.Lane, why, because)
 	case machine.Flowing:
 		why := "cooled"
 		switch {
-		case t.Reason == machine.ByHand:
-			return fmt.Sprintf("%s: reset by hand: flowing", t.Lane)
-		case t.From == machine.Ramping:
+		case transition.Reason == machine.ByHand:
+			return fmt.Sprintf("%s: reset by hand: flowing", transition.Lane)
+		case transition.From == machine.Ramping:
 			why = "the ramp is over"
 		}
-		return fmt.Sprintf("%s: %s: flowing%s", t.Lane, why, upTo(", at first at up to ", t.Rate))
+		return fmt.Sprintf("%s: %s: flowing%s", transition.Lane, why, upTo(", at first at up to ", transition.Rate))
 	}
-	return t.String()
+	return transition.String()
 }
 
 // metBy says how many calls met a wave; a run that only inherits the wave has none.
