@@ -202,17 +202,17 @@ func money(usd float64, known bool) string {
 
 // boundText describes what holds the batch back, as the end of a sentence.
 func (p *Plan) boundText() string {
-	d, isBound := p.binding()
+	dimension, isBound := p.binding()
 	switch {
 	case !isBound && (p.anyFull() || p.cfg.Lane.Target > 0 || p.cfg.Lane.Rate.Ceiling > 0): // the user's own bounds have no row
 		return ", held back by no single limit"
 	case !isBound:
 		return ": over before any limit is full"
 	}
-	if d == limiter.None && p.cfg.Routes != nil {
+	if dimension == limiter.None && p.cfg.Routes != nil {
 		return ", held back by calls in flight" // -c does not bound a lane
 	}
-	return ", held back by " + limitWord(d)
+	return ", held back by " + limitWord(dimension)
 }
 
 func (p *Plan) printLimits(out io.Writer) {
