@@ -292,7 +292,7 @@ var litellmRates = []struct {
 var litellmTiers = []struct{ ending, tier string }{{"_flex", "flex"}, {"_priority", "priority"}, {"_batches", "batch"}, {"", ""}}
 
 // litellmEntry converts an entry of litellm's file; false if the model is not priced by tokens of text alone.
-func litellmEntry(fields map[string]json.RawMessage) (e entry, ok bool) {
+func litellmEntry(fields map[string]json.RawMessage) (converted entry, ok bool) {
 	byTier := map[string]map[int64]*rates{} // by tier and step; 0: no step
 	for name, raw := range fields {
 		usd := rawjson.Number(raw)
@@ -322,24 +322,24 @@ func litellmEntry(fields map[string]json.RawMessage) (e entry, ok bool) {
 	base := byTier[""][0]
 	mode := strings.Trim(string(fields["mode"]), `"`)
 	if base == nil || base.Input == nil || rawjson.Number(fields["input_cost_per_query"]) > 0 {
-		return e, false
+		return converted, false
 	}
 	if base.Output == nil {
 		if mode != "embedding" && mode != "rerank" {
-			return e, false
+			return converted, false
 		}
 		base.Output = new(float64)
 	}
 	if thought := fields["output_cost_per_reasoning_token"]; thought != nil && tidy(rawjson.Number(thought)*1e6) != *base.Output {
-		return e, false // no price of ours tells thoughts from other output
+		return converted, false // no price of ours tells thoughts from other output
 	}
-	e.scheduled = scheduleOf(byTier[""])
+	converted.scheduled = scheduleOf(byTier[""])
 	for _, tier := range litellmTiers {
 		if steps := byTier[tier.tier]; tier.tier != "" && steps[0] != nil && steps[0].Input != nil && steps[0].Output != nil {
-			e.When = append(e.When, when{Tier: tier.tier, scheduled: scheduleOf(steps)})
+			converted.When = append(converted.When, when{Tier: tier.tier, scheduled: scheduleOf(steps)})
 		}
 	}
-	return e, true
+	return converted, true
 }
 
 // scheduleOf returns the rates by the length of the prompt. A rate that a step leaves out is that of the step

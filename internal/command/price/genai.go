@@ -110,7 +110,7 @@ type conditional struct {
 
 // genaiEntry converts the prices of a model. A model gets none if it is free, or if it is at any time not
 // priced by tokens of text alone.
-func genaiEntry(raw json.RawMessage) (e entry, err error) {
+func genaiEntry(raw json.RawMessage) (converted entry, err error) {
 	prices := make([]conditional, 1)
 	if bytes.HasPrefix(raw, []byte("{")) {
 		err = json.Unmarshal(raw, &prices[0].Prices)
@@ -118,7 +118,7 @@ func genaiEntry(raw json.RawMessage) (e entry, err error) {
 		err = json.Unmarshal(raw, &prices)
 	}
 	if err != nil {
-		return e, err
+		return converted, err
 	}
 	for i, c := range prices {
 		s, paid, err := scheduleFrom(c.Prices)
@@ -128,7 +128,7 @@ func genaiEntry(raw json.RawMessage) (e entry, err error) {
 		condition := when{scheduled: s}
 		switch {
 		case c.Constraint == nil && i == 0:
-			e.scheduled = s
+			converted.scheduled = s
 			continue
 		case c.Constraint == nil:
 			return entry{}, fmt.Errorf("price %d has no constraint: want one", i+1)
@@ -139,15 +139,15 @@ func genaiEntry(raw json.RawMessage) (e entry, err error) {
 		default:
 			return entry{}, fmt.Errorf("constraint %q: want start_date or time_of_date", c.Constraint.Type)
 		}
-		if e.Input == nil { // no price holds before the first constraint
+		if converted.Input == nil { // no price holds before the first constraint
 			return entry{}, nil
 		}
 		if _, err := condition.toCase(); err != nil {
 			return entry{}, err
 		}
-		e.When = append(e.When, condition)
+		converted.When = append(converted.When, condition)
 	}
-	return e, nil
+	return converted, nil
 }
 
 // withoutSeconds returns a time of the day without its seconds and zone, as 00:30 for 00:30:00Z.
@@ -156,30 +156,30 @@ func withoutSeconds(clock string) string { return clock[:min(len(clock), len("00
 // scheduleFrom converts prices per million tokens into a schedule. It is false for a model that is free or
 // also priced by the request. It is also false for one that writes sound or pictures. Those tokens cost more,
 // and no usage that headrace reads tells them apart.
-func scheduleFrom(amounts map[string]amount) (s scheduled, paid bool, err error) {
+func scheduleFrom(amounts map[string]amount) (schedule scheduled, paid bool, err error) {
 	if amounts[genaiKeys[0]].base == 0 {
-		return s, false, nil
+		return schedule, false, nil
 	}
 	for key := range amounts {
 		if key == "requests_kcount" || strings.HasPrefix(key, "output_") && key != genaiKeys[1] {
-			return s, false, nil
+			return schedule, false, nil
 		}
 	}
-	s.rates = ratesAbove(amounts, -1)
+	schedule.rates = ratesAbove(amounts, -1)
 	var starts []int64
 	for _, key := range genaiKeys {
 		for _, t := range amounts[key].tiers {
 			if t.Start <= 0 {
-				return s, false, fmt.Errorf("a step starts at %d tokens", t.Start)
+				return schedule, false, fmt.Errorf("a step starts at %d tokens", t.Start)
 			}
 			starts = append(starts, t.Start)
 		}
 	}
 	slices.Sort(starts)
 	for _, start := range slices.Compact(starts) {
-		s.Above = append(s.Above, above{start, ratesAbove(amounts, start)})
+		schedule.Above = append(schedule.Above, above{start, ratesAbove(amounts, start)})
 	}
-	return s, true, nil
+	return schedule, true, nil
 }
 
 // genaiKeys are the data's names of the rates.
