@@ -401,7 +401,7 @@ func TestWindowOf(t *testing.T) {
 		{"plain", provider.Tokens, nil, time.Second},
 	} {
 		l := provider.RateLimit{On: tt.on, Family: tt.family, Limit: 9, Remaining: 1}
-		seen := sighted([]provider.RateLimit{{On: tt.on, Family: tt.family}, l}, tt.lane) // the first one shows none
+		seen := sightingsOf([]provider.RateLimit{{On: tt.on, Family: tt.family}, l}, tt.lane) // the first one shows none
 		if len(seen) != 1 || seen[0].Window != tt.want {
 			t.Errorf("%+v: %+v", tt, seen)
 		}

@@ -14,14 +14,14 @@ import (
 // looks at it, changes what it may use, changes the limits of its lanes or resets them. A control
 // made with [NewControl] belongs to the one run that gets it by [WithControl].
 type Control struct {
-	claim   chan struct{} // holds one token: the run that takes it owns the control
-	drain   chan struct{} // holds one token once Drain was called
-	ready   chan struct{} // closed when those below are set
-	session *coordinator.Session
-	raise   func(n int) // makes places for n workers
-	lanes   *Shared     // those of the run's coordinator; only its coordinator is set
-	most    int         // calls that may be in flight
-	budget  bool        // the run has one
+	claim          chan struct{} // holds one token: the run that takes it owns the control
+	drain          chan struct{} // holds one token once Drain was called
+	ready          chan struct{} // closed when those below are set
+	session        *coordinator.Session
+	addPlaces      func(n int) // makes places for n workers
+	lanes          *Shared     // those of the run's coordinator; only its coordinator is set
+	maxConcurrency int         // calls that may be in flight
+	hasBudget      bool        // the run has one
 }
 
 // NewControl returns a control for one run.
@@ -35,12 +35,12 @@ func NewControl() *Control {
 func WithControl(ctl *Control) Option {
 	return runOption(func(c *config) {
 		c.control = ctl
-		c.fault(inOption("WithControl", ctl.made()))
+		c.addFault(inOption("WithControl", ctl.checkMade()))
 	}, "WithControl()")
 }
 
-// made returns an error unless the control came from NewControl.
-func (c *Control) made() error {
+// checkMade returns an error unless the control came from NewControl.
+func (c *Control) checkMade() error {
 	if c == nil || c.claim == nil {
 		return errors.New("the Control is nil or the zero value: make it with NewControl")
 	}
@@ -51,8 +51,8 @@ func (c *Control) made() error {
 func (c *Control) attach(owner *coordinator.Coordinator, s *coordinator.Session, raise func(n int), limits *machine.RunConfig) bool {
 	select {
 	case <-c.claim:
-		c.lanes, c.session, c.raise = &Shared{coordinator: owner}, s, raise
-		c.most, c.budget = cmp.Or(limits.MostConcurrency, limits.Concurrency), limits.Budget > 0
+		c.lanes, c.session, c.addPlaces = &Shared{coordinator: owner}, s, raise
+		c.maxConcurrency, c.hasBudget = cmp.Or(limits.MostConcurrency, limits.Concurrency), limits.Budget > 0
 		close(c.ready)
 		return true
 	default:
@@ -74,7 +74,7 @@ func (c *Control) Resume(ctx context.Context) error {
 // Drain lets the calls in flight finish and starts nothing more. It does not wait, and may
 // be called before the run begins.
 func (c *Control) Drain() {
-	if c.made() != nil {
+	if c.checkMade() != nil {
 		return // no run can have it
 	}
 	select {
@@ -83,8 +83,8 @@ func (c *Control) Drain() {
 	}
 }
 
-// drains returns the channel by which the run hears of Drain, nil without a control.
-func (c *Control) drains() <-chan struct{} {
+// drainSignal returns the channel that gets a token when Drain is called; nil without a control.
+func (c *Control) drainSignal() <-chan struct{} {
 	if c == nil {
 		return nil
 	}
@@ -106,10 +106,10 @@ func (c *Control) Status(ctx context.Context, n int) (Status, error) {
 // that is over ignores it.
 func (c *Control) SetConcurrency(ctx context.Context, n int) error {
 	return c.do(ctx, func() error {
-		if err := within("SetConcurrency", n, 1, c.most); err != nil {
-			return wrong(err)
+		if err := within("SetConcurrency", n, 1, c.maxConcurrency); err != nil {
+			return configError(err)
 		}
-		c.raise(n)
+		c.addPlaces(n)
 		c.session.SetConcurrency(n)
 		return nil
 	})
@@ -122,11 +122,11 @@ func (c *Control) SetConcurrency(ctx context.Context, n int) error {
 // it.
 func (c *Control) SetMaxCost(ctx context.Context, usd float64) error {
 	return c.do(ctx, func() error {
-		if err := isBudget(usd); err != nil {
-			return wrong(inOption("SetMaxCost", err))
+		if err := checkBudget(usd); err != nil {
+			return configError(inOption("SetMaxCost", err))
 		}
-		if !c.budget {
-			return wrong(errors.New("SetMaxCost: the run has no budget: begin it with WithMaxCost"))
+		if !c.hasBudget {
+			return configError(errors.New("SetMaxCost: the run has no budget: begin it with WithMaxCost"))
 		}
 		c.session.SetBudget(max(1, limiter.USD(usd))) // 0 would be no budget
 		return nil
@@ -150,7 +150,7 @@ func (c *Control) SetLimitsOfAll(ctx context.Context, l Limits) error {
 // The error is ctx's, or [ErrConfig] for invalid settings. Items that are read from the
 // input after Define find the new settings. On a [Shared] it applies to all runs there.
 func (c *Control) Define(ctx context.Context, lane string, l LaneConfig) error {
-	return c.do(ctx, func() error { return wrong(c.lanes.coordinator.Define(laneName(lane), l)) })
+	return c.do(ctx, func() error { return configError(c.lanes.coordinator.Define(laneName(lane), l)) })
 }
 
 // ResetLane lets a lane flow again at once, with nothing held against it; "" is
@@ -182,7 +182,7 @@ func (c *Control) Words(ctx context.Context) (<-chan []Word, error) {
 // [machine.PoolDefined]. It waits for the run to begin. The error is ctx's, or [ErrConfig] for an invalid pool. Items
 // that are read from the input after DefinePool find it.
 func (c *Control) DefinePool(ctx context.Context, p PoolConfig) error {
-	return c.do(ctx, func() error { return wrong(c.session.DefinePool(p)) })
+	return c.do(ctx, func() error { return configError(c.session.DefinePool(p)) })
 }
 
 // do waits for the run to begin, and then calls f.
@@ -195,8 +195,8 @@ func (c *Control) do(ctx context.Context, f func() error) error {
 
 // wait waits for the run to begin.
 func (c *Control) wait(ctx context.Context) error {
-	if err := c.made(); err != nil {
-		return wrong(err)
+	if err := c.checkMade(); err != nil {
+		return configError(err)
 	}
 	select {
 	case <-c.ready:

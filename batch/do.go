@@ -38,7 +38,7 @@ func Do[In, Out any](ctx context.Context, s *Shared, in In, fn Func[In, Out], op
 	if err != nil {
 		return none, err
 	}
-	r.enter(in)
+	r.offerItem(in)
 	r.serve(ctx)
 	result := (<-r.results).take()
 	r.note(&result)
@@ -46,14 +46,14 @@ func Do[In, Out any](ctx context.Context, s *Shared, in In, fn Func[In, Out], op
 	r.sum.At = r.clock.Now()
 	r.sum.Elapsed = r.sum.At.Sub(r.began)
 	r.summarize(r.sum)
-	return result.Value, errors.Join(r.reason(ctx, result.Err), r.measuringErr())
+	return result.Value, errors.Join(r.itemError(ctx, result.Err), r.measuringErr())
 }
 
 // startDo opens the session of one item.
 func startDo[In, Out any](ctx context.Context, s *Shared, fn Func[In, Out], opts []Option) (*run[In, Out], error) {
 	c := configure(append(slices.Clip(opts), WithShared(s)))
 	hints, err := hintsOf[In](c)
-	faults := append(ofSeveral(opts), err, notNil("fn", fn == nil))
+	faults := append(severalItemFaults(opts), err, notNil("fn", fn == nil))
 	if err := c.check(faults...); err != nil {
 		c.summarize(Summary{})
 		return nil, err
@@ -72,13 +72,13 @@ func startDo[In, Out any](ctx context.Context, s *Shared, fn Func[In, Out], opts
 	return r, nil
 }
 
-// enter offers the item, which is all that its run offers, also if a function of the caller's ends
-// the goroutine.
-func (r *run[In, Out]) enter(in In) {
+// offerItem offers the item, and ends the input: a run of Do has one item. It ends the input also if the caller's
+// code ends the goroutine.
+func (r *run[In, Out]) offerItem(in In) {
 	defer r.session.EndInput()
 	j := &job[In, Out]{}
 	j.result.Item = in
-	if r.address(j) {
+	if r.prepare(j) {
 		r.session.Offer([]*machine.Item{&j.Item}) // waits for nothing: it is the first
 	}
 }
@@ -89,8 +89,8 @@ var severalItems = []string{
 	"WithDrain", "WithControl", "WithObserver", "WithProgressEvery",
 }
 
-// ofSeveral returns a fault for each option that means nothing to one item.
-func ofSeveral(opts []Option) (faults []error) {
+// severalItemFaults returns a fault for each option that means nothing to one item.
+func severalItemFaults(opts []Option) (faults []error) {
 	for _, o := range opts {
 		if o.apply != nil && slices.Contains(severalItems, o.name()) {
 			faults = append(faults, fmt.Errorf("Do: %s cannot be used here: it is about runs of several items", o.name()))
@@ -109,7 +109,7 @@ func (r *run[In, Out]) serve(ctx context.Context) {
 	over := false
 	defer func() {
 		if l.drop(); !over {
-			r.letGo()
+			r.abandonItem()
 		}
 	}()
 	done := ctx.Done()
@@ -127,17 +127,18 @@ func (r *run[In, Out]) serve(ctx context.Context) {
 	}
 }
 
-// letGo ends the item's run if a hook of the caller's ends the goroutine, which then waits here: the
-// item may have been handed over, and would be granted once more to nobody.
-func (r *run[In, Out]) letGo() {
+// abandonItem ends the item's run if the caller's code ends the goroutine, which then waits here. The item may have
+// been handed over, and would otherwise be granted to nobody.
+func (r *run[In, Out]) abandonItem() {
 	r.session.Drain()
 	for g := range r.session.Work() {
 		r.session.Settle(g, machine.Outcome{Unsent: true})
 	}
 }
 
-// reason returns the error of the item. An item that was not run says who let it go.
-func (r *run[In, Out]) reason(ctx context.Context, err error) error {
+// itemError returns the error of the item. For an item that was not run it adds the cause: the end of ctx, or
+// Close.
+func (r *run[In, Out]) itemError(ctx context.Context, err error) error {
 	switch {
 	case !errors.Is(err, ErrNotRun):
 		return err

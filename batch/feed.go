@@ -20,21 +20,21 @@ const feedChunk = 64
 func (r *run[In, Out]) read() {
 	defer r.endJobs()
 	r.inputErr = fmt.Errorf("%w: %w", ErrInput, errGone) // unless it returns
-	r.inputErr = guarded(r.take)
+	r.inputErr = guarded(r.readItems)
 	if r.inputErr != nil {
 		r.inputErr = fmt.Errorf("%w: %w", ErrInput, r.inputErr)
 	}
 }
 
-// take takes items until there are no more, or the run must take no more. It takes an item
-// only with a credit in hand.
-func (r *run[In, Out]) take() {
+// readItems takes items from the input until it ends, or the run must take no more. It takes an item only with a
+// credit in hand.
+func (r *run[In, Out]) readItems() {
 	var (
 		credits int
 		spare   []job[In, Out]
 		seq     uint64
 	)
-	if !r.mayTake(&credits) {
+	if !r.awaitCredit(&credits) {
 		return
 	}
 	for in := range r.items {
@@ -47,11 +47,11 @@ func (r *run[In, Out]) take() {
 		j := &spare[0]
 		spare = spare[1:]
 		j.Seq, j.result.Index, j.result.Item = seq, int(seq), in
-		if r.address(j) {
+		if r.prepare(j) {
 			r.jobs <- j
 		}
 		seq++
-		if credits--; !r.mayTake(&credits) && !r.asksOnce() {
+		if credits--; !r.awaitCredit(&credits) && !r.asksForMore() {
 			return
 		}
 	}
@@ -66,16 +66,16 @@ func (r *run[In, Out]) endJobs() {
 	}
 }
 
-// asksOnce reports whether a run that takes no more items asks its input once more whether
-// that was all. It asks only if each item taken was answered, so only after the last result
-// was taken. An input that blocks keeps neither calls nor results waiting.
-func (r *run[In, Out]) asksOnce() bool {
+// asksForMore reports whether a run that takes no more items asks its input once more whether that was all. It asks
+// only after the last result was taken, and only if each item was answered. So an input that blocks keeps neither
+// calls nor results waiting.
+func (r *run[In, Out]) asksForMore() bool {
 	r.endJobs()
-	return <-r.ask
+	return <-r.readOn
 }
 
-// mayTake waits for a credit. It reports false if the run must take no more items.
-func (r *run[In, Out]) mayTake(credits *int) bool {
+// awaitCredit waits until the reader has a credit. It returns false if the run must take no more items.
+func (r *run[In, Out]) awaitCredit(credits *int) bool {
 	for *credits == 0 {
 		select {
 		case n := <-r.credit:
@@ -87,14 +87,13 @@ func (r *run[In, Out]) mayTake(credits *int) bool {
 	return !isClosed(r.stop)
 }
 
-// address fills in what the machine needs to know of an item, and reports whether the
-// item can be offered. An item whose Pool, Cost or ItemKey panicked cannot: the panic is
-// its failure, and its result goes out at once.
-func (r *run[In, Out]) address(j *job[In, Out]) bool {
+// prepare fills in what the machine needs to know of an item: its pool, cost and key. It returns false if the
+// caller's Pool, Cost or ItemKey panicked. The panic is then the item's failure, and its result goes out at once.
+func (r *run[In, Out]) prepare(j *job[In, Out]) bool {
 	err := errGone // unless they return
 	defer func() {
 		if err != nil {
-			r.unfit++
+			r.unpreparedItems++
 			j.finish(fmt.Errorf("batch: pool, cost and key of the item: %w", err), false)
 			r.results <- j // has room, as the item has a credit
 			if r.failures.note(err) {
@@ -104,7 +103,7 @@ func (r *run[In, Out]) address(j *job[In, Out]) bool {
 	}()
 	err = guarded(func() {
 		if j.Pool = r.hints.pool(j.result.Item); r.homes != nil {
-			r.bringHome(j)
+			r.useHomePool(j)
 		}
 		j.Cost = r.hints.cost(j.result.Item)
 		if r.remembers() {
@@ -168,20 +167,20 @@ func hintsOf[In any](c *config) (hints[In], error) {
 		key:  func(In) string { return "" },
 		home: func(In) string { return "" },
 	}
-	if says[In, Pooled]() {
+	if implements[In, Pooled]() {
 		h.pool = func(in In) string { return any(in).(Pooled).Pool() }
 	}
-	if says[In, Costed]() {
+	if implements[In, Costed]() {
 		h.cost = func(in In) limiter.Cost { return any(in).(Costed).Cost() }
 	}
-	if says[In, Keyed]() {
+	if implements[In, Keyed]() {
 		h.key = func(in In) string { return any(in).(Keyed).ItemKey() }
 	}
-	if says[In, Homed]() {
+	if implements[In, Homed]() {
 		h.home = func(in In) string { return any(in).(Homed).HomeKey() }
 	}
 	return h, errors.Join(
-		c.checkHomes(says[In, Homed]() || c.homeKeyOf != nil),
+		c.checkHomes(implements[In, Homed]() || c.homeKeyOf != nil),
 		override(&h.pool, c.poolOf, "WithPoolOf"),
 		override(&h.cost, c.costOf, "WithCostOf"),
 		override(&h.key, c.keyOf, "WithKeyOf"),
@@ -190,17 +189,19 @@ func hintsOf[In any](c *config) (hints[In], error) {
 	)
 }
 
-// says reports whether every In has the methods of Hint. It looks at the type and not at
-// its zero value: the zero value of an interface has no methods.
-func says[In, Hint any]() bool { return reflect.TypeFor[In]().Implements(reflect.TypeFor[Hint]()) }
+// implements reports whether every In has the methods of Hint. It looks at the type and not at its zero value: the
+// zero value of an interface has no methods.
+func implements[In, Hint any]() bool {
+	return reflect.TypeFor[In]().Implements(reflect.TypeFor[Hint]())
+}
 
 // mayBeMeasured reports whether an Out may be [Measured]: an interface may hold anything.
 func mayBeMeasured[Out any]() bool {
-	return says[Out, Measured]() || reflect.TypeFor[Out]().Kind() == reflect.Interface
+	return implements[Out, Measured]() || reflect.TypeFor[Out]().Kind() == reflect.Interface
 }
 
-// override replaces a hint by that of an option. Options have no type parameters, so
-// override checks whether the option's function fits the items.
+// override replaces a hint by the function of an option, if one is given. Options have no type parameters, so
+// override checks whether the function fits the items.
 func override[F any](hint *F, given any, option string) error {
 	if given == nil {
 		return nil

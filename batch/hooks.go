@@ -29,7 +29,7 @@ type Retry struct {
 // nor its latency includes it. If f panics, that is the item's error, and the call is not
 // made.
 func WithRetryHook(f func(Retry)) Option {
-	return present("WithRetryHook", f == nil, func(c *config) { c.retryHook = f })
+	return requiredOption("WithRetryHook", f == nil, func(c *config) { c.retryHook = f })
 }
 
 // WithGate calls f before each call, and makes the call when f returns. f may wait, for
@@ -39,7 +39,7 @@ func WithRetryHook(f func(Retry)) Option {
 // once, and the call is not made. If f panics, that is the item's error, and the call is
 // not made.
 func WithGate(f func(ctx context.Context)) Option {
-	return present("WithGate", f == nil, func(c *config) { c.gate = f })
+	return requiredOption("WithGate", f == nil, func(c *config) { c.gate = f })
 }
 
 // WithClassifier sets a function that says what the errors of the caller's function mean. f
@@ -51,11 +51,12 @@ func WithGate(f func(ctx context.Context)) Option {
 // f is not called for panics, nor for calls that were cut off by a timeout of the run's or
 // by its end. If f panics, that is the item's error.
 func WithClassifier(f func(error) Kind) Option {
-	return present("WithClassifier", f == nil, func(c *config) { c.classifier = f })
+	return requiredOption("WithClassifier", f == nil, func(c *config) { c.classifier = f })
 }
 
-// classified returns the error of a call with the kind that the classifier gives it.
-func (c *config) classified(err error) error {
+// classify returns the error of a call with the kind that the caller's classifier gives it. Panics, and errors that
+// the classifier leaves Unknown, stay as they are.
+func (c *config) classify(err error) error {
 	if c.classifier == nil {
 		return err
 	}
@@ -118,7 +119,7 @@ type Call struct {
 // its goroutine, that worker does not call it again, and the run's error includes
 // [ErrObserver].
 func WithCalls(f func(Call)) Option {
-	return present("WithCalls", f == nil, func(c *config) { c.calls = f })
+	return requiredOption("WithCalls", f == nil, func(c *config) { c.calls = f })
 }
 
 // An End describes the end of one item.
@@ -143,7 +144,7 @@ type End struct {
 // worker that ends it. All else is as with [WithCalls]. f is not called for an item whose
 // Pool, Cost or ItemKey panicked: such an item was never taken over.
 func WithEnds(f func(End)) Option {
-	return present("WithEnds", f == nil, func(c *config) { c.ends = f })
+	return requiredOption("WithEnds", f == nil, func(c *config) { c.ends = f })
 }
 
 // measure runs f, which calls a measuring function. If that panics or ends the goroutine,
@@ -202,7 +203,7 @@ const busiestLanes = 32
 // goes on, and its error includes [ErrObserver] in the end. For a run with [ErrConfig], f
 // is not called; for any other run that cannot begin, f gets the summary.
 func WithObserver(f func(Event)) Option {
-	return present("WithObserver", f == nil, func(c *config) { c.observer = f })
+	return requiredOption("WithObserver", f == nil, func(c *config) { c.observer = f })
 }
 
 // WithProgressEvery sets the period of the observer's status. Default 1 s.
@@ -231,10 +232,10 @@ func (r *run[In, Out]) observe(ctx context.Context) {
 				news = nil
 				continue
 			}
-			heard = r.tell(Event{Transition: n.Transition, LongWait: n.LongWait})
+			heard = r.notifyObserver(Event{Transition: n.Transition, LongWait: n.LongWait})
 		case <-ticker.Chan():
 			if s, err := r.session.Status(ctx, busiestLanes); err == nil {
-				heard = r.tell(Event{Status: &s})
+				heard = r.notifyObserver(Event{Status: &s})
 			}
 		}
 		if !heard {
@@ -246,13 +247,12 @@ func (r *run[In, Out]) observe(ctx context.Context) {
 
 // lastEvent waits for the summary and passes it on.
 func (r *run[In, Out]) lastEvent() {
-	s := <-r.over
-	r.tell(Event{Summary: &s})
+	s := <-r.finalSummary
+	r.notifyObserver(Event{Summary: &s})
 }
 
-// tell calls the observer, and reports whether it may be called again: an observer that
-// panicked may not.
-func (r *run[In, Out]) tell(e Event) (heard bool) {
+// notifyObserver calls the observer, and reports whether it may be called again: one that panicked may not.
+func (r *run[In, Out]) notifyObserver(e Event) (heard bool) {
 	err := errGone // unless it returns
 	defer func() {
 		if err != nil {

@@ -51,8 +51,8 @@ func WithMemory(m Memory) Option {
 // Save returns what has been learned so far. The error is ctx's, or that of a closed
 // Shared.
 func (s *Shared) Save(ctx context.Context) (Memory, error) {
-	if err := s.made(); err != nil {
-		return Memory{}, wrong(err)
+	if err := s.checkMade(); err != nil {
+		return Memory{}, configError(err)
 	}
 	m, err := s.coordinator.Save(ctx)
 	return Memory(m), err
@@ -98,7 +98,7 @@ const saveShare = 50
 func WithMemorySaver(save func(Memory) error) Option {
 	return sharedOption(func(c *config) {
 		c.save = save
-		c.fault(notNil("WithMemorySaver", save == nil))
+		c.addFault(notNil("WithMemorySaver", save == nil))
 	}, "WithMemorySaver()")
 }
 
@@ -112,7 +112,7 @@ type saver struct {
 
 	broken bool          // save panicked, or did not return
 	err    error         // of the latest save; the goroutine's own until over is closed
-	over   chan struct{} // closed at the end
+	ended  chan struct{} // closed at the end
 }
 
 // newSaver prepares for saving, before the coordinator can end. It returns nil without a
@@ -121,7 +121,7 @@ func (c *config) newSaver(owner *coordinator.Coordinator) *saver {
 	if c.save == nil {
 		return nil
 	}
-	return &saver{owner: owner, watch: owner.Watch(), clock: c.clock, save: c.save, over: make(chan struct{})}
+	return &saver{owner: owner, watch: owner.Watch(), clock: c.clock, save: c.save, ended: make(chan struct{})}
 }
 
 // wait waits for the last save, and returns the error of the latest one.
@@ -129,45 +129,45 @@ func (s *saver) wait() error {
 	if s == nil {
 		return nil
 	}
-	<-s.over
+	<-s.ended
 	return s.err
 }
 
 // run saves soon after each change, and else every SaveEvery, until the coordinator has ended.
 // Between two saves it pauses, so that the coordinator spends little time on them.
 func (s *saver) run() {
-	defer close(s.over)
-	for s.until(s.watch.Changed(), SaveEvery) {
+	defer close(s.ended)
+	for s.waitOrFinish(s.watch.Changed(), SaveEvery) {
 		asked := s.clock.Now()
 		m, err := s.owner.Save(context.Background()) // it waits for the owner's answer, or for its end
 		took := s.clock.Since(asked)
 		if err == nil {
-			s.put(Memory(m))
+			s.saveNow(Memory(m))
 		}
-		if !s.until(nil, max(SaveGap, min(SaveEvery, saveShare*took))) {
+		if !s.waitOrFinish(nil, max(SaveGap, min(SaveEvery, saveShare*took))) {
 			return
 		}
 	}
 }
 
-// until waits for d, or for a change. At the end it saves what was known then, and returns
-// false.
-func (s *saver) until(changed <-chan struct{}, d time.Duration) bool {
+// waitOrFinish waits for d, or for a change. If the coordinator ends meanwhile, it saves the final memory and
+// returns false.
+func (s *saver) waitOrFinish(changed <-chan struct{}, d time.Duration) bool {
 	timer := s.clock.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-changed:
 	case <-timer.Chan():
 	case m := <-s.watch.Last():
-		s.put(Memory(m))
+		s.saveNow(Memory(m))
 		return false
 	}
 	return true
 }
 
-// put saves, and records the error. It must withstand a function that panics or ends its
-// goroutine.
-func (s *saver) put(m Memory) {
+// saveNow calls the caller's save function, and records its error. It must withstand a function that panics or ends
+// its goroutine.
+func (s *saver) saveNow(m Memory) {
 	if s.broken || m.empty() {
 		return
 	}

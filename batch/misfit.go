@@ -23,18 +23,18 @@ const MisfitShare = 10
 // will not be answered otherwise.
 const MaxMisfitRetries = 10
 
-// misfits says how often items are asked again because their answers do not fit.
-type misfits struct {
-	checked     bool // the function of the run checks answers
-	each, inAll int
+// misfitBounds says how often items are asked again because their answers do not fit.
+type misfitBounds struct {
+	enabled         bool // the function of the run checks answers
+	perItem, perRun int
 }
 
-// fits counts the answers of a run. Workers pass it around.
-type fits struct {
-	answers int
-	good    int
-	repeats int   // answers for which the item was asked again
-	unfit   error // why a run on a [Shared] ends; nil: it does not
+// fitCounts counts the answers of a run by whether they fit. Workers pass it around in a channel.
+type fitCounts struct {
+	answers    int
+	good       int
+	askedAgain int   // answers for which the item was asked again
+	stopErr    error // why a run on a [Shared] ends; nil: it does not
 }
 
 // WithMisfitRetries asks an item again, up to n times, if its function returns an error of kind
@@ -53,79 +53,80 @@ type fits struct {
 // times.
 func WithMisfitRetries(n, inAll int) Option {
 	return runOption(func(c *config) {
-		c.misfits = misfits{checked: true, each: n, inAll: inAll}
+		c.misfits = misfitBounds{enabled: true, perItem: n, perRun: inAll}
 		if n < 0 || n > MaxMisfitRetries || inAll < 0 {
-			c.fault(fmt.Errorf("WithMisfitRetries(%d, %d): want 0 to %d retries of an item, and at least 0 in all", n, inAll, MaxMisfitRetries))
+			c.addFault(fmt.Errorf("WithMisfitRetries(%d, %d): want 0 to %d retries of an item, and at least 0 in all", n, inAll, MaxMisfitRetries))
 		}
 	}, "WithMisfitRetries(%d, %d)", n, inAll)
 }
 
-// weigh counts an answer, and decides what follows if it does not fit.
-func (r *run[In, Out]) weigh(j *job[In, Out], lane string, e *ending) {
+// judgeFit counts an answer, and decides what happens to the item if it does not fit: asked again, failed, or the
+// run ends.
+func (r *run[In, Out]) judgeFit(j *job[In, Out], lane string, e *ending) {
 	misfit := errors.Is(e.err, provider.Misfit)
 	if e.err != nil && !misfit {
 		return
 	}
-	seen := <-r.fits
-	defer func() { r.fits <- seen }()
-	seen.answers++
+	counts := <-r.fits
+	defer func() { r.fits <- counts }()
+	counts.answers++
 	_, isCut := provider.FinishKind(e.record.Finish)
 	switch {
 	case !misfit:
-		seen.good++
-	case seen.good == 0 && r.alike > 0 && seen.answers >= r.alike:
+		counts.good++
+	case counts.good == 0 && r.alike > 0 && counts.answers >= r.alike:
 		if r.shared == nil {
-			e.misfits = r.alike // not seen.answers: a worker with a later answer may be heard first
+			e.unfitAnswers = r.alike // not counts.answers: a worker with a later answer may be heard first
 			return
 		}
-		e.repeats = true // the item comes back, and is not run
-		if seen.unfit == nil {
-			seen.unfit = &AlikeError{Lane: lane, Items: 1, Cause: &MisfitsError{Answers: r.alike, Cause: e.err}}
+		e.askAgain = true // the item comes back, and is not run
+		if counts.stopErr == nil {
+			counts.stopErr = &AlikeError{Lane: lane, Items: 1, Cause: &MisfitsError{Answers: r.alike, Cause: e.err}}
 			r.session.Drain() // before the item is handed over
-			r.failures.reach()
+			r.failures.signalReached()
 		}
-	case isCut, e.left, j.misfits() >= r.misfits.each, seen.repeats >= r.misfits.room(&seen):
+	case isCut, e.abandoned, j.misfitCount() >= r.misfits.perItem, counts.askedAgain >= r.misfits.retriesAllowed(&counts):
 	default:
-		e.repeats = true
-		seen.repeats++
+		e.askAgain = true
+		counts.askedAgain++
 	}
 }
 
-// noneFits returns the error of a run on a [Shared] of whose first answers none fits. No worker may be at work.
-func (r *run[In, Out]) noneFits() error {
+// noneFitErr returns the error of a run on a [Shared] if none of its first answers fitted; else nil. No worker may
+// be at work.
+func (r *run[In, Out]) noneFitErr() error {
 	if r.fits == nil {
 		return nil
 	}
-	seen := <-r.fits
-	r.fits <- seen
-	if seen.unfit == nil {
+	counts := <-r.fits
+	r.fits <- counts
+	if counts.stopErr == nil {
 		return nil
 	}
-	return fmt.Errorf("%w: %w", ErrStopped, seen.unfit)
+	return fmt.Errorf("%w: %w", ErrStopped, counts.stopErr)
 }
 
-// asksAgain reports whether the function itself has the item asked again because its answer does not
-// fit.
+// asksAgain reports whether the item is to be asked again because the function marked its answer with AskAgain.
 func (j *job[In, Out]) asksAgain(e *ending) bool {
 	var fault *provider.Error
 	if e.err == nil || !errors.As(e.err, &fault) || fault.Kind != provider.Misfit || !fault.AskAgain {
 		return false
 	}
 	_, isCut := provider.FinishKind(e.record.Finish)
-	return !isCut && !e.left && j.misfits() < MaxMisfitRetries
+	return !isCut && !e.abandoned && j.misfitCount() < MaxMisfitRetries
 }
 
-// room returns how many retries all items together may have.
-func (m *misfits) room(seen *fits) int {
-	if m.inAll > 0 {
-		return m.inAll
+// retriesAllowed returns the number of retries that all items together may have so far.
+func (m *misfitBounds) retriesAllowed(counts *fitCounts) int {
+	if m.perRun > 0 {
+		return m.perRun
 	}
-	return max(1, (seen.answers-seen.repeats)/MisfitShare)
+	return max(1, (counts.answers-counts.askedAgain)/MisfitShare)
 }
 
-// misfits returns how many earlier answers of the item did not fit. Where more failures came than are
-// told apart, it is as many as an item may have.
-func (j *job[In, Out]) misfits() (n int) {
+// misfitCount returns how many earlier answers of the item did not fit. Beyond MostFailures nothing tells them
+// apart, so it then returns the maximum.
+func (j *job[In, Out]) misfitCount() (n int) {
 	if len(j.result.Failures) == MostFailures {
 		return MaxMisfitRetries
 	}

@@ -44,14 +44,15 @@ const MostBudget = 9e6
 // what calls have cost beyond their reservations, which is [Spending].Over.
 func WithMaxCost[In any](b Budget[In]) Option {
 	return runOption(func(c *config) {
-		c.fault(inOption("WithMaxCost", b.check()))
+		c.addFault(inOption("WithMaxCost", b.check()))
 		c.limits.Budget, c.limits.Spent, c.budget = max(1, limiter.USD(b.Max)), limiter.USD(b.Before), &b // a Budget of 0 would be no budget
 		c.limits.Doubtful = limiter.USD(b.Broken)
 	}, "WithMaxCost(%v)", b.Max)
 }
 
+// check returns what is wrong with a budget; nil if nothing is.
 func (b *Budget[In]) check() error {
-	if err := isBudget(b.Max); err != nil {
+	if err := checkBudget(b.Max); err != nil {
 		return err
 	}
 	switch {
@@ -63,8 +64,8 @@ func (b *Budget[In]) check() error {
 	return errors.Join(notNil("Reserve", b.Reserve == nil), notNil("Cost", b.Cost == nil))
 }
 
-// isBudget refuses a sum that can be no budget.
-func isBudget(usd float64) error {
+// checkBudget returns an error for a sum that cannot be a budget.
+func checkBudget(usd float64) error {
 	if !(usd > 0 && usd <= MostBudget) {
 		return fmt.Errorf("a budget of %v USD: want more than 0, and at most %.0f", usd, MostBudget)
 	}
@@ -77,14 +78,14 @@ func isBudget(usd float64) error {
 func (r *run[In, Out]) price(it *machine.Item, lane string, usual float64) (price limiter.Money, known bool) {
 	j := it.Payload.(*job[In, Out])
 	var (
-		usd   float64
-		asked goroutines
+		usd    float64
+		worker goroutines
 	)
 	err := errGone // unless it returns
-	asked.Go(func() {
+	worker.Go(func() {
 		err = guarded(func() { usd, known = r.hints.budget.Reserve(j.result.Item, lane, usual) })
 	})
-	if asked.Wait(); err != nil {
+	if worker.Wait(); err != nil {
 		r.priceErr = fmt.Errorf("batch: Budget.Reserve: %w", err)
 		return 0, false
 	}
@@ -94,29 +95,29 @@ func (r *run[In, Out]) price(it *machine.Item, lane string, usual float64) (pric
 // bill adds to the outcome of a call what it cost. A call that failed and used nothing has
 // cost nothing, unless it was answered: an answer that does not fit costs what any other does.
 func (r *run[In, Out]) bill(j *job[In, Out], lane string, e *ending) {
-	o := &e.outcome
+	outcome := &e.outcome
 	used, doubt := e.used()
 	var panicked *PanicError
 	switch {
-	case e.unsent || o.Unsent:
+	case e.unsent || outcome.Unsent:
 		return
 	case doubt.Calls > 0 || !e.record.HasUsage && errors.As(e.err, &panicked):
-		o.Doubtful, used = true, doubt.Usage
-	case e.err != nil && used == (provider.Usage{}) && Kind(o.Way) != Misfit:
+		outcome.Doubtful, used = true, doubt.Usage
+	case e.err != nil && used == (provider.Usage{}) && Kind(outcome.Way) != Misfit:
 		return
 	}
 	var (
 		usd   float64
 		known bool
 	)
-	if used != (provider.Usage{}) || !o.Doubtful {
+	if used != (provider.Usage{}) || !outcome.Doubtful {
 		if guarded(func() { usd, known = r.hints.budget.Cost(j.result.Item, lane, used) }) != nil {
 			known = false // a panic is not the item's failure: its reservation stays
 		}
 	}
 	if known && usd >= 0 {
-		o.Spent = limiter.USD(usd)
+		outcome.Spent = limiter.USD(usd)
 	} else {
-		o.Doubtful = true
+		outcome.Doubtful = true
 	}
 }

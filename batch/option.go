@@ -75,11 +75,11 @@ func runOption(apply func(*config), format string, args ...any) Option {
 	return Option{text: fmt.Sprintf(format, args...), scope: oneRun, apply: apply}
 }
 
-// present makes an option about one run whose argument must not be missing.
-func present(name string, missing bool, apply func(*config)) Option {
+// requiredOption makes an option about one run whose argument must not be missing.
+func requiredOption(name string, missing bool, apply func(*config)) Option {
 	return runOption(func(c *config) {
 		apply(c)
-		c.fault(notNil(name, missing))
+		c.addFault(notNil(name, missing))
 	}, "%s()", name)
 }
 
@@ -96,14 +96,14 @@ type config struct {
 	spills         map[string]time.Duration  // WithSpill, by pool
 	weights        map[string]map[string]int // WithWeights, by pool and lane
 	sticky         map[string]time.Duration  // WithSticky: the patience, by pool
-	homes          map[string]*homesOf       // of these pools; nil: there are none
+	homes          map[string]*stickyHomes   // of these pools; nil: there are none
 	together       int                       // calls in flight of all runs of a Shared; 0: no bound
 	lanes          laneOptions
 	attemptTimeout time.Duration
 	readAhead      int
 	maxFailures    int  // 0: no bound
 	filteredFails  bool // an answer that a filter has cut or emptied is a failure
-	misfits        misfits
+	misfits        misfitBounds
 
 	maxFailureShare float64 // 0: no bound
 	inOrder         bool
@@ -159,14 +159,14 @@ func configure(opts []Option) *config {
 	}
 	if c.shared != nil {
 		c.clock = c.shared.clock
-		c.faults = append(c.faults, misplaced(opts, allRuns, "WithShared", "NewShared")...)
+		c.faults = append(c.faults, wrongPlaceFaults(opts, allRuns, "WithShared", "NewShared")...)
 	}
 	c.machine.LongWait = cmp.Or(c.longWait, -1) // to the machine, -1 means none
 	c.machine.FirstAnswer = cmp.Or(c.firstAnswer, -1)
 	c.machine.OutagePatience = cmp.Or(c.outagePatience, -1)
-	c.spill()
-	c.weigh()
-	c.stick()
+	c.applySpills()
+	c.applyWeights()
+	c.addHomePools()
 	if c.limits.KeepGoing {
 		c.alike, c.keepGoing = 0, true
 	}
@@ -176,10 +176,11 @@ func configure(opts []Option) *config {
 	return c
 }
 
-// misplaced returns a fault for each option that has no meaning in that place.
-func misplaced(opts []Option, s scope, where, belongs string) (faults []error) {
+// wrongPlaceFaults returns a fault for each option of a scope that may not be given here. where names this place,
+// and belongs the right one.
+func wrongPlaceFaults(opts []Option, banned scope, where, belongs string) (faults []error) {
 	for _, o := range opts {
-		if o.apply != nil && o.scope == s {
+		if o.apply != nil && o.scope == banned {
 			faults = append(faults, fmt.Errorf("%s: %s cannot be used here: give it to %s", where, o.name(), belongs))
 		}
 	}
@@ -220,6 +221,7 @@ func (c *config) checkNumbers() error {
 	)
 }
 
+// checkLanes returns what is wrong with the pools and with the settings of lanes.
 func (c *config) checkLanes() error {
 	faults := []error{
 		machine.RunConfig{Pools: c.limits.Pools}.Validate(), // checkNumbers checks its numbers
@@ -231,8 +233,8 @@ func (c *config) checkLanes() error {
 	return errors.Join(faults...)
 }
 
-// fault records what is wrong with an option; nil is nothing.
-func (c *config) fault(err error) {
+// addFault records what is wrong with an option; nil is nothing.
+func (c *config) addFault(err error) {
 	if err != nil {
 		c.faults = append(c.faults, err)
 	}
@@ -246,6 +248,7 @@ func inOption(option string, err error) error {
 	return fmt.Errorf("%s: %w", option, err)
 }
 
+// within returns an error, under the name of the option, unless n is between least and most.
 func within[N int | time.Duration | float64](option string, n, least, most N) error {
 	switch {
 	case math.IsNaN(float64(n)):

@@ -238,7 +238,7 @@ func WithSeed(seed uint64) Option {
 func WithClock(clock clockwork.Clock) Option {
 	return sharedOption(func(c *config) {
 		c.clock = clock
-		c.fault(notNil("WithClock", clock == nil))
+		c.addFault(notNil("WithClock", clock == nil))
 	}, "WithClock()")
 }
 

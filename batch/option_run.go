@@ -72,16 +72,16 @@ func WithSpill(pool string, d time.Duration) Option {
 	}, "WithSpill(%q, %v)", pool, d)
 }
 
-// spill puts the waits of WithSpill into their pools.
-func (c *config) spill() {
+// applySpills puts the waits of WithSpill into their pools.
+func (c *config) applySpills() {
 	for _, name := range slices.Sorted(maps.Keys(c.spills)) {
 		d := c.spills[name]
 		at := slices.IndexFunc(c.limits.Pools, func(p machine.PoolConfig) bool { return p.Name == name && p.Tiers != nil })
 		switch {
 		case d <= 0:
-			c.fault(fmt.Errorf("WithSpill: wait %v is invalid: want more than 0", d))
+			c.addFault(fmt.Errorf("WithSpill: wait %v is invalid: want more than 0", d))
 		case at < 0:
-			c.fault(fmt.Errorf("WithSpill: pool %q has no tiers: make it with WithPrefer or WithFallback", name))
+			c.addFault(fmt.Errorf("WithSpill: pool %q has no tiers: make it with WithPrefer or WithFallback", name))
 		default:
 			c.limits.Pools[at].Spill = d
 		}
@@ -102,12 +102,12 @@ func WithWeights(pool string, weights map[string]int) Option {
 	}, "WithWeights(%q, %v)", pool, weights)
 }
 
-// weigh puts the weights of WithWeights into their pools.
-func (c *config) weigh() {
+// applyWeights puts the weights of WithWeights into their pools.
+func (c *config) applyWeights() {
 	for _, name := range slices.Sorted(maps.Keys(c.weights)) {
 		at := slices.IndexFunc(c.limits.Pools, func(p machine.PoolConfig) bool { return p.Name == name })
 		if at < 0 {
-			c.fault(fmt.Errorf("WithWeights: there is no pool %q: make it with WithPool, WithPrefer or WithFallback", name))
+			c.addFault(fmt.Errorf("WithWeights: there is no pool %q: make it with WithPool, WithPrefer or WithFallback", name))
 			continue
 		}
 		p := &c.limits.Pools[at]
@@ -116,9 +116,9 @@ func (c *config) weigh() {
 			k, n := slices.Index(p.Lanes, laneName(lane)), c.weights[name][lane]
 			switch {
 			case k < 0:
-				c.fault(fmt.Errorf("WithWeights: lane %q is not of pool %q, which has %q", lane, name, p.Lanes))
+				c.addFault(fmt.Errorf("WithWeights: lane %q is not of pool %q, which has %q", lane, name, p.Lanes))
 			case n < 1 || n > MaxWeight:
-				c.fault(fmt.Errorf("WithWeights: lane %q has weight %d: want 1..%d", lane, n, MaxWeight))
+				c.addFault(fmt.Errorf("WithWeights: lane %q has weight %d: want 1..%d", lane, n, MaxWeight))
 			default:
 				p.Weights[k] = n
 			}
@@ -126,7 +126,8 @@ func (c *config) weigh() {
 	}
 }
 
-// poolOption keeps the pools sorted by name, whatever the order of the options.
+// poolOption returns an option that adds the pool p. It keeps the pools sorted by name, whatever the order of the
+// options.
 func poolOption(p machine.PoolConfig, format string, text ...any) Option {
 	p.Lanes = slices.Clone(p.Lanes)
 	for i, lane := range p.Lanes {
@@ -143,14 +144,14 @@ func poolOption(p machine.PoolConfig, format string, text ...any) Option {
 // ends once each lane that it knows has stopped: [WithPool] names the lanes of items that
 // were not read yet.
 func WithPoolOf[In any](pool func(In) string) Option {
-	return present("WithPoolOf", pool == nil, func(c *config) { c.poolOf = pool })
+	return requiredOption("WithPoolOf", pool == nil, func(c *config) { c.poolOf = pool })
 }
 
 // WithCostOf says what an item's call is expected to draw. On lanes that have a [Charge],
 // the cost is an estimate. Without WithCostOf a call costs one request, and tokens are
 // counted once the usage is known. cost is called like the function of [WithPoolOf].
 func WithCostOf[In any](cost func(In) Cost) Option {
-	return present("WithCostOf", cost == nil, func(c *config) { c.costOf = cost })
+	return requiredOption("WithCostOf", cost == nil, func(c *config) { c.costOf = cost })
 }
 
 // WithKeyOf sets the key under which a run remembers an item that has failed and has not
@@ -158,7 +159,7 @@ func WithCostOf[In any](cost func(In) Cost) Option {
 // count. key is called like the function of [WithPoolOf], where [WithMemory] or
 // [WithMemorySaver] is given.
 func WithKeyOf[In any](key func(In) string) Option {
-	return present("WithKeyOf", key == nil, func(c *config) { c.keyOf = key })
+	return requiredOption("WithKeyOf", key == nil, func(c *config) { c.keyOf = key })
 }
 
 // WithMaxAttempts bounds how many failed attempts an item may have: at least 1, default 5.
@@ -252,13 +253,13 @@ func WithInputOrder() Option {
 // WithDrain drains the run when ch is closed. Calls in flight finish, and waiting items are
 // given back as not run. The run's error is [ErrDrained] if anything was left.
 func WithDrain(ch <-chan struct{}) Option {
-	return present("WithDrain", ch == nil, func(c *config) { c.drain = ch })
+	return requiredOption("WithDrain", ch == nil, func(c *config) { c.drain = ch })
 }
 
 // WithSummary writes the run's summary to s, before Run returns or the range over Stream
 // ends. A run that cannot begin also writes one; with [ErrConfig] it is the zero Summary.
 func WithSummary(s *Summary) Option {
-	return present("WithSummary", s == nil, func(c *config) { c.summary = s })
+	return requiredOption("WithSummary", s == nil, func(c *config) { c.summary = s })
 }
 
 // WithPriority sets the run's share where runs on one [Shared] want the same lane:

@@ -227,16 +227,16 @@ func failureOf(err error) Failure {
 	if f.Message == "" {
 		f.Message = provider.Plain(err).Error()
 	}
-	f.Message = clipped(f.Message)
+	f.Message = clipMessage(f.Message)
 	return f
 }
 
 // mostMessage bounds the part of a message that is kept, in bytes.
 const mostMessage = 200
 
-// clipped returns the first line of a text, cut to mostMessage bytes. It is a copy, so that
+// clipMessage returns the first line of a text, cut to mostMessage bytes. It is a copy, so that
 // a long answer is not kept in memory for it.
-func clipped(s string) string {
+func clipMessage(s string) string {
 	s, _, _ = strings.Cut(s, "\n")
 	if len(s) > mostMessage {
 		s = strings.ToValidUTF8(s[:mostMessage-len("…")], "") + "…"
@@ -246,15 +246,15 @@ func clipped(s string) string {
 
 // addFailure adds a failure to those before it. A failure like the last one is counted with
 // it, and so is one beyond MostFailures.
-func addFailure(all []Failure, f Failure) []Failure {
-	if n := len(all); n > 0 {
-		last := &all[n-1]
+func addFailure(failures []Failure, f Failure) []Failure {
+	if n := len(failures); n > 0 {
+		last := &failures[n-1]
 		if last.Kind == f.Kind && last.Status == f.Status && last.Message == f.Message || n == MostFailures {
 			last.Calls, last.Doubtful = last.Calls+1, last.Doubtful.Add(f.Doubtful)
-			return all
+			return failures
 		}
 	}
-	return append(all, f)
+	return append(failures, f)
 }
 
 // finish fills in the end, and what the machine has counted. Only the worker that the item
@@ -284,11 +284,11 @@ func (j *job[In, Out]) take() Result[In, Out] {
 // was not given back keeps a credit, and there are cap credits.
 type order[In, Out any] struct {
 	cap  int
-	ring []early[In, Out] // as long as needed so far, at most cap
+	ring []earlyResult[In, Out] // as long as needed so far, at most cap
 	next int
 }
 
-type early[In, Out any] struct {
+type earlyResult[In, Out any] struct {
 	result Result[In, Out]
 	there  bool
 }
@@ -298,13 +298,13 @@ func (o *order[In, Out]) push(r Result[In, Out]) (Result[In, Out], bool) {
 	if r.Index-o.next >= len(o.ring) {
 		o.grow(r.Index - o.next + 1)
 	}
-	o.ring[r.Index%len(o.ring)] = early[In, Out]{r, true}
+	o.ring[r.Index%len(o.ring)] = earlyResult[In, Out]{r, true}
 	return o.pop()
 }
 
 // grow makes the ring at least as long as needed, twice as long as before if cap allows it.
 func (o *order[In, Out]) grow(needed int) {
-	ring := make([]early[In, Out], min(o.cap, max(needed, 2*len(o.ring))))
+	ring := make([]earlyResult[In, Out], min(o.cap, max(needed, 2*len(o.ring))))
 	for _, e := range o.ring {
 		if e.there {
 			ring[e.result.Index%len(ring)] = e
@@ -320,7 +320,7 @@ func (o *order[In, Out]) pop() (r Result[In, Out], ok bool) {
 		return r, false
 	}
 	r = slot.result
-	*slot = early[In, Out]{}
+	*slot = earlyResult[In, Out]{}
 	o.next++
 	return r, true
 }
@@ -333,6 +333,7 @@ type failures struct {
 	reached chan struct{} // holds one token once a bound is reached, for the steward
 }
 
+// newFailures returns a count of failed items that may reach most; 0 is no bound.
 func newFailures(most int) failures {
 	f := failures{reached: make(chan struct{}, 1)}
 	if most > 0 {
@@ -352,12 +353,12 @@ func (f failures) note(err error) bool {
 		return false
 	default:
 	}
-	f.reach()
+	f.signalReached()
 	return true
 }
 
-// reach tells the steward that a bound is reached.
-func (f failures) reach() {
+// signalReached notifies the steward that a bound is reached.
+func (f failures) signalReached() {
 	select {
 	case f.reached <- struct{}{}:
 	default: // already told
@@ -371,19 +372,19 @@ func failed(err error) bool { return err != nil && !errors.Is(err, ErrNotRun) }
 // decides. Among fewer, one failure is more than a percent.
 const leastForShare = 100
 
-// noteShare checks, as a result is taken, whether too large a share of the items failed.
-func (r *run[In, Out]) noteShare() {
+// checkShare signals the steward if too large a share of the items has failed. It is called as a result is taken.
+func (r *run[In, Out]) checkShare() {
 	ended := r.sum.Succeeded + r.sum.Failed
 	if r.maxFailureShare == 0 || r.overShare || ended < leastForShare || float64(r.sum.Failed) <= r.maxFailureShare*float64(ended) {
 		return
 	}
 	r.overShare = true
-	r.failures.reach()
+	r.failures.signalReached()
 }
 
-// tooMany returns the run's error if as many items failed as [WithMaxFailures] allows, or
-// too large a share; else nil.
-func (r *run[In, Out]) tooMany() error {
+// tooManyErr returns the run's error if more items failed than [WithMaxFailures] or [WithMaxFailureShare] allows;
+// else nil.
+func (r *run[In, Out]) tooManyErr() error {
 	switch {
 	case r.overShare:
 		return fmt.Errorf("%w: %d of %d items failed, more than %.6g %%, the first: %w",

@@ -38,20 +38,20 @@ type policy struct {
 
 // ending describes the end of a call as the worker saw it, and then what follows from it.
 type ending struct {
-	err      error               // as judge leaves it, the item's
-	lane     *machine.LaneConfig // the lane that the call went out on; nil: nothing is known of it
-	record   provider.Record
-	begun    time.Time
-	gated    time.Duration // before that, at the gate; 0 if nothing measures it
-	latency  time.Duration
-	sinceOne time.Duration // since the item's first call
-	probe    bool          // the call was the lane's test, not the item's try
-	left     bool          // the run was abandoned while the call ran
-	expired  bool          // the item's own time was up
-	unsent   bool          // the call was not made
-	doubtful bool          // it was sent, and its answer was cut off
-	repeats  bool          // its answer does not fit, and the item is asked again for that
-	misfits  int           // if not 0, the number of first answers of the run of which none fits
+	err          error               // as judge leaves it, the item's
+	lane         *machine.LaneConfig // the lane that the call went out on; nil: nothing is known of it
+	record       provider.Record
+	begun        time.Time
+	gated        time.Duration // before that, at the gate; 0 if nothing measures it
+	latency      time.Duration
+	sinceFirst   time.Duration // since the item's first call
+	probe        bool          // the call was the lane's test, not the item's try
+	abandoned    bool          // the run was abandoned while the call ran
+	expired      bool          // the item's own time was up
+	unsent       bool          // the call was not made
+	doubtful     bool          // it was sent, and its answer was cut off
+	askAgain     bool          // its answer does not fit, and the item is asked again for that
+	unfitAnswers int           // if not 0, the number of first answers of the run of which none fits
 
 	// Set by judge:
 	again   bool // the item is handed over; else this is its result
@@ -64,55 +64,56 @@ type ending struct {
 func (e *ending) judge(attempts, refusals int, p policy) {
 	if e.err == nil {
 		e.tried = true
-		e.learn(machine.Succeeded)
+		e.startOutcome(machine.Succeeded)
 		return
 	}
 	var panicked *PanicError
 	if errors.As(e.err, &panicked) {
 		e.tried = true
-		e.learn(machine.Nothing)
+		e.startOutcome(machine.Nothing)
 		return
 	}
-	if e.left {
+	if e.abandoned {
 		e.err = fmt.Errorf("%w: %w", ErrNotRun, e.err)
-		e.learn(machine.Nothing)
+		e.startOutcome(machine.Nothing)
 		return
 	}
 	reported := e.record.Failure(e.err)
-	fault, unsent := e.noQuota(reported), provider.Unsent(e.err)
-	e.learn(signalOf(fault.Kind))
-	o := &e.outcome
-	e.tried = o.Signal == machine.Failed || o.Signal == machine.Answered
+	fault, unsent := e.asQuotaExhausted(reported), provider.Unsent(e.err)
+	e.startOutcome(signalOf(fault.Kind))
+	outcome := &e.outcome
+	e.tried = outcome.Signal == machine.Failed || outcome.Signal == machine.Answered
 	switch {
 	case fault != reported:
 		e.err = fault
 	case !errors.Is(e.err, fault.Kind):
 		e.err = &failure{fault, e.err}
 	}
-	o.Cause, o.Way = e.err, uint8(fault.Kind)
+	outcome.Cause, outcome.Way = e.err, uint8(fault.Kind)
 	if e.expired {
 		e.err = join(ErrItemTimeout, e.err)
 		return
 	}
 	switch { // the wait that the server named, in the error or in a header that the client library dropped
 	case fault.HasRetryAfter:
-		o.Directed, o.RetryAfter = true, fault.RetryAfter
+		outcome.Directed, outcome.RetryAfter = true, fault.RetryAfter
 	case e.record.HasRetryAfter:
-		o.Directed, o.RetryAfter = true, e.record.RetryAfter
+		outcome.Directed, outcome.RetryAfter = true, e.record.RetryAfter
 	}
-	o.Slow, o.On, o.Unclear = fault.Slow, dimensions[fault.Quota.On], fault.Unclear
-	o.Account = o.Signal == machine.Exhausted && fault.Account
-	o.Timeout, o.Unsent = fault.Kind == provider.Timeout, unsent
-	if note, ok := noted(fault.Quota); ok {
-		o.Sightings = append(o.Sightings, note)
+	outcome.Slow, outcome.On, outcome.Unclear = fault.Slow, dimensions[fault.Quota.On], fault.Unclear
+	outcome.Account = outcome.Signal == machine.Exhausted && fault.Account
+	outcome.Timeout, outcome.Unsent = fault.Kind == provider.Timeout, unsent
+	if note, ok := limitInMessage(fault.Quota); ok {
+		outcome.Sightings = append(outcome.Sightings, note)
 	}
-	e.again = e.repeats || e.tryAgain(fault.Kind, refusals, p)
+	e.again = e.askAgain || e.mayRetry(fault.Kind, refusals, p)
 	e.blame(fault, attempts, p)
 }
 
-// learn begins the outcome of the call: what its lane learns from any end.
-func (e *ending) learn(s machine.Signal) {
-	e.outcome = machine.Outcome{Signal: s, Unsent: e.unsent, Latency: e.latency, Sightings: sighted(e.record.Limits, e.lane)}
+// startOutcome sets the part of the outcome that every end of a call has: signal, latency, limits seen and measured
+// usage.
+func (e *ending) startOutcome(s machine.Signal) {
+	e.outcome = machine.Outcome{Signal: s, Unsent: e.unsent, Latency: e.latency, Sightings: sightingsOf(e.record.Limits, e.lane)}
 	if e.record.HasUsage && !e.doubtful {
 		e.outcome.Measured = true
 		e.outcome.Actual = limiter.Cost{
@@ -135,11 +136,11 @@ const (
 // takes every 403 for that.
 const forbiddenAlike = 3
 
-// blame hands the item over if it has no attempt left, or was refused for good, and either
-// the item or its lane may be to blame. The machine finds out which. If the lane is to
-// blame, the item comes back, to go out on another lane or to be released as not run.
+// blame hands over an item that has no attempt left, or was refused for good, if the item or its lane may be to
+// blame. The machine finds out which. If the lane is to blame, the item comes back, to go out on another lane or to
+// be released as not run.
 func (e *ending) blame(fault *provider.Error, attempts int, p policy) {
-	o := &e.outcome
+	outcome := &e.outcome
 	first, later := fault.Kind.StopsLaneAfter()
 	switch {
 	case first > 0:
@@ -148,14 +149,14 @@ func (e *ending) blame(fault *provider.Error, attempts int, p policy) {
 				first, later = 0, 0
 			}
 		}
-	case o.Signal == machine.Exhausted:
+	case outcome.Signal == machine.Exhausted:
 		e.again = true
 		return
-	case e.misfits > 0:
+	case e.unfitAnswers > 0:
 		first, later = 1, 1 // this run's answers have decided, whatever earlier runs were answered
-		o.Cause = &MisfitsError{Answers: e.misfits, Cause: e.err}
-	case o.Signal == machine.Failed && !o.Unsent:
-		if o.Last = attempts+1 >= p.maxAttempts; !o.Last {
+		outcome.Cause = &MisfitsError{Answers: e.unfitAnswers, Cause: e.err}
+	case outcome.Signal == machine.Failed && !outcome.Unsent:
+		if outcome.Last = attempts+1 >= p.maxAttempts; !outcome.Last {
 			return
 		}
 		first = p.alike
@@ -164,12 +165,12 @@ func (e *ending) blame(fault *provider.Error, attempts int, p policy) {
 	default:
 		return
 	}
-	e.again = e.again || o.Last || first > 0
-	o.First, o.Later, o.Alike = uint8(first), uint8(later), alikeness(fault)
+	e.again = e.again || outcome.Last || first > 0
+	outcome.First, outcome.Later, outcome.Alike = uint8(first), uint8(later), failureHash(fault)
 }
 
-// alikeness returns the same number for failures that say the same, and never 0.
-func alikeness(f *provider.Error) uint32 {
+// failureHash returns the same number for failures of equal kind, status, code and parameter. It never returns 0.
+func failureHash(f *provider.Error) uint32 {
 	h := fnv.New32a()
 	_, _ = fmt.Fprint(h, f.Kind, f.Status, f.Code, "\x00", f.Param) // it never fails
 	return max(1, h.Sum32())
@@ -192,16 +193,16 @@ func signalOf(k provider.Kind) machine.Signal {
 	return machine.Answered
 }
 
-// tryAgain bounds how often an item comes back that was refused, or whose call never left:
-// by number, and overload by time as well. The machine bounds attempts. It also bounds
-// probes, which the item did not ask for, by how long an outage may last.
-func (e *ending) tryAgain(k provider.Kind, refusals int, p policy) bool {
+// mayRetry reports whether an item may come back that was refused, or whose call never left. It bounds refusals by
+// number, and overload by time as well. The machine bounds attempts. It also bounds probes, which the item did not
+// ask for, by how long an outage may last.
+func (e *ending) mayRetry(k provider.Kind, refusals int, p policy) bool {
 	switch {
 	case !k.Again():
 		return false
 	case e.probe, k.UsesAttempt() && !e.outcome.Unsent:
 		return true
-	case k == provider.Overloaded && e.sinceOne >= p.patience:
+	case k == provider.Overloaded && e.sinceFirst >= p.patience:
 		return false
 	}
 	return refusals+1 < MaxRefusals
@@ -226,13 +227,13 @@ var dimensions = map[provider.Dimension]limiter.Dimension{
 	provider.OutputTokens: limiter.OutputTokens,
 }
 
-// periods holds the periods that a message names, where a run can follow a limit of them. A
+// messagePeriods holds the periods that a message names, where a run can follow a limit of them. A
 // limit by the day stops the lane instead.
-var periods = map[string]time.Duration{"second": time.Second, "min": time.Minute, "hour": time.Hour}
+var messagePeriods = map[string]time.Duration{"second": time.Second, "min": time.Minute, "hour": time.Hour}
 
-// sighted returns the limits that headers show, with what is known of the headers of their
-// lane. It ignores a limit of 0.
-func sighted(limits []provider.RateLimit, lane *machine.LaneConfig) []limiter.Sighting {
+// sightingsOf converts the limits in an answer's headers to the law's terms. It ignores limits of 0, which
+// asQuotaExhausted handles.
+func sightingsOf(limits []provider.RateLimit, lane *machine.LaneConfig) []limiter.Sighting {
 	if len(limits) == 0 {
 		return nil
 	}
@@ -243,32 +244,31 @@ func sighted(limits []provider.RateLimit, lane *machine.LaneConfig) []limiter.Si
 			continue
 		}
 		seen = append(seen, limiter.Sighting{
-			Dimension: dimensions[l.On], Limit: l.Limit, Window: windowOf(l, lane),
+			Dimension: dimensions[l.On], Limit: l.Limit, Window: periodOf(l, lane),
 			Remaining: l.Remaining, Reset: l.Reset, HasReset: l.HasReset,
 		})
 	}
 	return seen
 }
 
-// windowOf returns the period of a limit: the lane's setting, or that of a family whose
-// headers always mean the same. It returns 0 if the law must find the period out.
-func windowOf(l *provider.RateLimit, lane *machine.LaneConfig) time.Duration {
+// periodOf returns the period of a limit: from the lane's settings, else from the header's family. It returns 0 if
+// the law must find the period out.
+func periodOf(l *provider.RateLimit, lane *machine.LaneConfig) time.Duration {
 	if lane != nil {
 		if per := lane.Periods.Of(l.Family, dimensions[l.On]); per > 0 {
 			return per
 		}
 	}
-	return windows[l.Family]
+	return familyPeriods[l.Family]
 }
 
-// windows holds the periods of families that mean the same for every provider. Their names
+// familyPeriods holds the periods of families that mean the same for every provider. Their names
 // say it, except for Together's.
-var windows = map[string]time.Duration{"plain": time.Second, "minute": time.Minute, "hour": time.Hour, "day": 24 * time.Hour}
+var familyPeriods = map[string]time.Duration{"plain": time.Second, "minute": time.Minute, "hour": time.Hour, "day": 24 * time.Hour}
 
-// noQuota turns a refusal whose headers show a limit of 0 into QuotaExhausted, if the
-// lane knows what they mean. No rate was exceeded then: there is no quota. Other failures
-// stay as they are.
-func (e *ending) noQuota(fault *provider.Error) *provider.Error {
+// asQuotaExhausted returns a refusal as QuotaExhausted if its headers show a limit of 0 and the lane knows what
+// they mean. No rate was exceeded then: there is no quota. It returns other failures unchanged.
+func (e *ending) asQuotaExhausted(fault *provider.Error) *provider.Error {
 	if fault.Kind != provider.Throttled || e.lane == nil {
 		return fault
 	}
@@ -284,10 +284,10 @@ func (e *ending) noQuota(fault *provider.Error) *provider.Error {
 	return fault
 }
 
-// noted returns the limit that the message of a refusal spells out, which is as good as a
-// header. Its remainder is the limit less the used units.
-func noted(q provider.QuotaNote) (limiter.Sighting, bool) {
-	window, known := periods[q.Per]
+// limitInMessage returns the limit that a refusal's message spells out. It is as reliable as a header. What remains
+// is the limit less the used units.
+func limitInMessage(q provider.QuotaNote) (limiter.Sighting, bool) {
+	window, known := messagePeriods[q.Per]
 	if !known || q.Limit <= 0 || q.Used < 0 || q.Used > q.Limit {
 		return limiter.Sighting{}, false
 	}

@@ -94,7 +94,7 @@ func TestJudgeBounds(t *testing.T) {
 		{"patience not over", provider.Overloaded, 0, 0, time.Minute - 1, true, false},
 		{"patience over", provider.Overloaded, 0, 0, time.Minute, false, false},
 	} {
-		j := judge(ending{err: c.kind, sinceOne: c.since}, c.attempts, c.refusals, p)
+		j := judge(ending{err: c.kind, sinceFirst: c.since}, c.attempts, c.refusals, p)
 		if j.again != c.again || j.outcome.Last != c.last {
 			t.Errorf("%s: again is %v, last is %v", c.name, j.again, j.outcome.Last)
 		}
@@ -114,10 +114,10 @@ func TestJudgeOurOwnEnds(t *testing.T) {
 		kind   error
 	}{
 		{"success", ending{}, machine.Succeeded, true, nil},
-		{"success, abandoned", ending{left: true}, machine.Succeeded, true, nil},
+		{"success, abandoned", ending{abandoned: true}, machine.Succeeded, true, nil},
 		{"panic", ending{err: boom}, machine.Nothing, true, boom},
-		{"panic, abandoned", ending{err: boom, left: true}, machine.Nothing, true, boom},
-		{"abandoned", ending{err: context.Canceled, left: true}, machine.Nothing, false, ErrNotRun},
+		{"panic, abandoned", ending{err: boom, abandoned: true}, machine.Nothing, true, boom},
+		{"abandoned", ending{err: context.Canceled, abandoned: true}, machine.Nothing, false, ErrNotRun},
 		{"expired", ending{err: provider.Timeout, expired: true}, machine.Failed, true, ErrItemTimeout},
 	} {
 		j := judge(c.e, 0, 0, p)
@@ -165,7 +165,7 @@ func TestJudgeKeepsTheUsersError(t *testing.T) {
 func TestProbesUseUpNothing(t *testing.T) {
 	p := policy{maxAttempts: 1, patience: time.Minute}
 	for _, kind := range []provider.Kind{provider.Server, provider.Throttled, provider.Overloaded} {
-		e := ending{err: &provider.Error{Kind: kind}, probe: true, sinceOne: time.Hour}
+		e := ending{err: &provider.Error{Kind: kind}, probe: true, sinceFirst: time.Hour}
 		if j := judge(e, 9, MaxRefusals, p); !j.again || j.outcome.Last != (kind == provider.Server) {
 			t.Errorf("%v: again is %v, last is %v", kind, j.again, j.outcome.Last)
 		}
@@ -199,18 +199,18 @@ func TestNotedLimits(t *testing.T) {
 			good.On = on
 		}
 	}
-	for per := range periods {
-		if periods[per] == time.Minute {
+	for per := range messagePeriods {
+		if messagePeriods[per] == time.Minute {
 			good.Per = per
 		}
 	}
-	seen, ok := noted(good)
+	seen, ok := limitInMessage(good)
 	if !ok || seen.Dimension != limiter.Requests || seen.Limit != 100 || seen.Remaining != 60 || seen.Window != time.Minute || !seen.Said {
 		t.Errorf("%+v: %+v, %v", good, seen, ok)
 	}
 	whole := good
 	whole.Used = whole.Limit
-	if seen, ok := noted(whole); !ok || seen.Remaining != 0 {
+	if seen, ok := limitInMessage(whole); !ok || seen.Remaining != 0 {
 		t.Errorf("a limit that is used up: %+v, %v", seen, ok)
 	}
 	for name, wrong := range map[string]func(*provider.QuotaNote){
@@ -222,7 +222,7 @@ func TestNotedLimits(t *testing.T) {
 		if wrong(&q); q == good {
 			t.Fatal("nothing is wrong")
 		}
-		if seen, ok := noted(q); ok || seen.Limit != 0 {
+		if seen, ok := limitInMessage(q); ok || seen.Limit != 0 {
 			t.Errorf("%s: %+v, %v", name, seen, ok)
 		}
 	}

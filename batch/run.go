@@ -139,7 +139,7 @@ func Stream[In, Out any](ctx context.Context, items iter.Seq[In], fn Func[In, Ou
 			yield(none, err)
 			return
 		}
-		if r.give(yield) {
+		if r.yieldResults(yield) {
 			if err := r.end(true); err != nil {
 				yield(none, err)
 			}
@@ -166,32 +166,32 @@ type run[In, Out any] struct {
 	workers     goroutines
 	saver       *saver // nil: nothing is saved
 
-	staff    staff
-	credit   chan int           // the reader's leave to take so many more items
-	jobs     chan *job[In, Out] // reader to feed
-	results  chan *job[In, Out] // finished, to the caller; has room for every credit
-	stop     chan struct{}      // closed by the steward: take no more items
-	ask      chan bool          // from the caller to the reader: whether the end of the input decides how the run went
-	failures failures           // of workers and reader to the steward
-	over     chan Summary       // the last word, for the observer
+	staff        staff
+	credit       chan int           // the reader's leave to take so many more items
+	jobs         chan *job[In, Out] // reader to feed
+	results      chan *job[In, Out] // finished, to the caller; has room for every credit
+	stop         chan struct{}      // closed by the steward: take no more items
+	readOn       chan bool          // from the caller to the reader: whether the end of the input decides how the run went
+	failures     failures           // of workers and reader to the steward
+	finalSummary chan Summary       // the last word, for the observer
 
-	payment      int     // the least number of credits given back at once
-	owed         int     // the caller's: credits not given back yet
+	creditBatch  int     // the least number of credits given back at once
+	owedCredits  int     // the caller's: credits not given back yet
 	sum          Summary // the caller's
 	firstFailure error   // the caller's
 	overShare    bool    // the caller's: too large a share of the items has failed
 
 	// Written by the reader and the observer, until the run has waited for group.
-	exhausted   bool   // the input has ended
-	jobsEnded   bool   // jobs is closed
-	unfit       uint64 // items whose Pool or Cost panicked
-	inputErr    error  // the input panicked
-	observerErr error  // the observer did
-	priceErr    error  // the coordinator's, until the session is over: Budget.Reserve panicked
+	exhausted       bool   // the input has ended
+	jobsEnded       bool   // jobs is closed
+	unpreparedItems uint64 // items whose Pool or Cost panicked
+	inputErr        error  // the input panicked
+	observerErr     error  // the observer did
+	priceErr        error  // the coordinator's, until the session is over: Budget.Reserve panicked
 
 	hookErr chan error // one place: a measuring function panicked
 
-	fits chan fits // one place: how answers have fitted; nil: nobody asks
+	fits chan fitCounts // one place: how answers have fitted; nil: nobody asks
 }
 
 // start checks the options and starts the run.
@@ -204,18 +204,18 @@ func start[In, Out any](ctx context.Context, items iter.Seq[In], fn Func[In, Out
 	}
 	r := &run[In, Out]{
 		config: c, items: items, fn: fn, hints: hints, measured: mayBeMeasured[Out](), parent: ctx, began: c.clock.Now(),
-		over: make(chan Summary, 1), hookErr: make(chan error, 1),
+		finalSummary: make(chan Summary, 1), hookErr: make(chan error, 1),
 	}
 	if hints.budget != nil {
 		r.limits.Price = r.price
 	}
-	if c.misfits.checked {
-		r.fits = make(chan fits, 1)
-		r.fits <- fits{}
+	if c.misfits.enabled {
+		r.fits = make(chan fitCounts, 1)
+		r.fits <- fitCounts{}
 	}
 	ctx, r.abort = context.WithCancelCause(ctx)
 	if err := r.open(ctx); err != nil {
-		return nil, r.unbegun(err)
+		return nil, r.failStart(err)
 	}
 	r.launch(ctx)
 	return r, nil
@@ -252,9 +252,9 @@ func (r *run[In, Out]) open(ctx context.Context) error {
 	return err
 }
 
-// unbegun ends a run that could not begin. If its options are valid it is still a run, of
-// no items: it has a summary, and its observer hears of it.
-func (r *run[In, Out]) unbegun(err error) error {
+// failStart ends a run that could not begin. If its options are valid it is still a run, of no items: it writes a
+// summary, and its observer gets it.
+func (r *run[In, Out]) failStart(err error) error {
 	if errors.Is(err, ErrConfig) {
 		r.abort(err)
 		r.summarize(Summary{})
@@ -290,16 +290,16 @@ func (c *config) mostConcurrency() int { return cmp.Or(c.limits.MostConcurrency,
 // input always has room there until the caller reads its result. Those that the caller withholds,
 // less than a payment, leave enough for every call that may be in flight.
 func (r *run[In, Out]) launch(ctx context.Context) {
-	r.payment = min(max(r.readAhead/4, 1), feedChunk)
-	credits := max(r.readAhead+r.limits.Concurrency, r.payment+r.mostConcurrency())
+	r.creditBatch = min(max(r.readAhead/4, 1), feedChunk)
+	credits := max(r.readAhead+r.limits.Concurrency, r.creditBatch+r.mostConcurrency())
 	r.credit = make(chan int, 1)
 	r.credit <- credits
 	r.jobs = make(chan *job[In, Out], feedChunk-1) // and the feed has one more in hand
 	r.results = make(chan *job[In, Out], credits)
 	r.stop = make(chan struct{})
-	r.ask = make(chan bool, 1)
+	r.readOn = make(chan bool, 1)
 	r.failures = newFailures(r.maxFailures)
-	if isClosed(r.drain) || len(r.control.drains()) > 0 {
+	if isClosed(r.drain) || len(r.control.drainSignal()) > 0 {
 		r.session.Drain() // takes effect before the first offer, which comes by the same way: nothing is called
 	}
 
@@ -317,11 +317,11 @@ func (r *run[In, Out]) launch(ctx context.Context) {
 	})
 }
 
-// steward stops the input when the run must end before it, and hires when a control has made places. It counts as a worker,
-// so that it hires none after the last has gone.
+// steward stops the input when the run must end before it, and hires when a control has made places. It counts as a
+// worker, so that it hires none after the last has gone.
 //
-// A stranded run may still be drained: an item that was read before may open a pool with a
-// lane of its own, and wait there.
+// A stranded run may still be drained. An item that was read before may open a pool with a lane of its own, and
+// wait there.
 func (r *run[In, Out]) steward(ctx context.Context) {
 	stranded := r.session.Stranded()
 	defer func() {
@@ -331,9 +331,9 @@ func (r *run[In, Out]) steward(ctx context.Context) {
 	}()
 	for {
 		select {
-		case <-r.staff.over:
+		case <-r.staff.workEnded:
 			return
-		case <-r.staff.more:
+		case <-r.staff.placesAdded:
 			r.hire(ctx)
 			continue
 		case <-stranded: // the machine releases the waiting items, with the reason
@@ -342,7 +342,7 @@ func (r *run[In, Out]) steward(ctx context.Context) {
 			continue
 		case <-ctx.Done():
 		case <-r.drain:
-		case <-r.control.drains():
+		case <-r.control.drainSignal():
 		case <-r.failures.reached:
 		case <-r.session.Closed():
 		}
@@ -351,9 +351,9 @@ func (r *run[In, Out]) steward(ctx context.Context) {
 	}
 }
 
-// give yields the results until there are no more or the caller leaves. It reports whether
-// the caller stayed. If the caller left, by whatever way, give has ended the run.
-func (r *run[In, Out]) give(yield func(Result[In, Out], error) bool) (stayed bool) {
+// yieldResults yields the results until there are no more or the caller leaves. It reports whether the caller
+// stayed. If the caller left, by whatever way, yieldResults has ended the run.
+func (r *run[In, Out]) yieldResults(yield func(Result[In, Out], error) bool) (stayed bool) {
 	defer func() {
 		if !stayed {
 			r.abort(errLeft)
@@ -365,14 +365,14 @@ func (r *run[In, Out]) give(yield func(Result[In, Out], error) bool) (stayed boo
 		result := j.take()
 		r.note(&result)
 		if !r.inOrder { // the order would copy it twice more
-			r.payBack()
+			r.returnCredits()
 			if !yield(result, nil) {
 				return false
 			}
 			continue
 		}
 		for ready, ok := line.push(result); ok; ready, ok = line.pop() {
-			r.payBack()
+			r.returnCredits()
 			if !yield(ready, nil) {
 				return false
 			}
@@ -388,24 +388,23 @@ const spareMessages = 16
 // errLeft is the cause with which a run's context ends when its caller leaves the loop.
 var errLeft = errors.New("batch: the loop over the results was left")
 
-// payBack gives credits back for results that the caller has taken, some at a time: the
-// reader is woken for a good many items, not for each.
+// returnCredits gives credits back for results that the caller has taken. It gives some at a time: the reader is
+// woken for a good many items, not for each.
 //
-// Withholding less than a payment starves nobody: as many items as there may be workers can be in the
-// run without them. payBack never waits, and leaves nothing behind. Credits that the reader has not
-// come for are taken out, and put back with those that are owed: with no result to come for long, the
-// places that they stand for would stay empty.
-func (r *run[In, Out]) payBack() {
-	if r.owed++; r.owed < r.payment {
+// To withhold less than creditBatch starves nobody: as many items as there may be workers can be in the run without
+// them. returnCredits never waits. It takes out the credits that the reader has not fetched, and puts them back
+// with those that are owed. Otherwise their places would stay empty while no result comes.
+func (r *run[In, Out]) returnCredits() {
+	if r.owedCredits++; r.owedCredits < r.creditBatch {
 		return
 	}
 	select {
 	case n := <-r.credit: // the reader has not come for them yet
-		r.owed += n
+		r.owedCredits += n
 	default:
 	}
-	r.credit <- r.owed // nobody else puts any there
-	r.owed = 0
+	r.credit <- r.owedCredits // nobody else puts any there
+	r.owedCredits = 0
 }
 
 // note adds a result to the summary.
@@ -425,7 +424,7 @@ func (r *run[In, Out]) note(result *Result[In, Out]) {
 		r.sum.NotRun++
 	}
 	r.sum.Usage, r.sum.Doubtful = r.sum.Usage.Add(result.Usage), r.sum.Doubtful.Add(result.Doubtful())
-	r.noteShare()
+	r.checkShare()
 }
 
 // end waits for everything that was started and writes the summary. It returns the run's
@@ -435,10 +434,10 @@ func (r *run[In, Out]) end(stayed bool) error {
 		result := j.take()
 		r.note(&result)
 	}
-	r.ask <- stayed && r.sum.NotRun == 0 && r.tooMany() == nil // has room
+	r.readOn <- stayed && r.sum.NotRun == 0 && r.tooManyErr() == nil // has room
 	r.count()
 	err := r.conclude()
-	return errors.Join(r.verdict(), err)
+	return errors.Join(r.runError(), err)
 }
 
 // count adds the coordinator's counts to the summary of a run whose session is over.
@@ -446,8 +445,8 @@ func (r *run[In, Out]) count() {
 	r.sum.Counters, r.sum.Dropped = r.session.Final()
 	r.sum.Held, r.sum.Ran = r.session.Held()
 	r.sum.Money = r.session.Money()
-	r.sum.Counters.Offered += r.unfit  // the reader's count, final by now: these items were taken over,
-	r.sum.Counters.Released += r.unfit // and they ended without a call
+	r.sum.Counters.Offered += r.unpreparedItems  // the reader's count, final by now: these items were taken over,
+	r.sum.Counters.Released += r.unpreparedItems // and they ended without a call
 }
 
 // conclude passes the summary to the observer and to WithSummary, and waits for everything
@@ -456,23 +455,23 @@ func (r *run[In, Out]) conclude() error {
 	r.sum.At, r.sum.Total = r.clock.Now(), r.limits.Total
 	r.sum.Elapsed = r.sum.At.Sub(r.began)
 	r.sum.SaveErr = r.saver.wait()
-	r.over <- r.sum
+	r.finalSummary <- r.sum
 	r.group.Wait()
 	r.abort(nil)
 	r.summarize(r.sum)
 	return errors.Join(r.observerErr, r.measuringErr())
 }
 
-// verdict returns the run's error: why something of the input was not run.
-func (r *run[In, Out]) verdict() error {
-	stranded, stopped := isClosed(r.session.Stranded()), r.stopped()
+// runError returns the run's error: why something of the input was not run.
+func (r *run[In, Out]) runError() error {
+	stranded, stopped := isClosed(r.session.Stranded()), r.stopCause()
 	switch {
 	case r.inputErr != nil:
 		return r.inputErr
-	case r.noneFits() != nil:
-		return errors.Join(r.noneFits(), stopped)
-	case r.tooMany() != nil:
-		return errors.Join(r.tooMany(), stopped)
+	case r.noneFitErr() != nil:
+		return errors.Join(r.noneFitErr(), stopped)
+	case r.tooManyErr() != nil:
+		return errors.Join(r.tooManyErr(), stopped)
 	case r.exhausted && r.sum.NotRun == 0:
 		return nil
 	case stranded:
@@ -487,9 +486,8 @@ func (r *run[In, Out]) verdict() error {
 	return errors.Join(ErrDrained, stopped)
 }
 
-// stopped returns why no lane could take some item, or would take any more; nil if that did
-// not happen.
-func (r *run[In, Out]) stopped() error {
+// stopCause returns why no lane could take some item, or would take any more; nil if that did not happen.
+func (r *run[In, Out]) stopCause() error {
 	cause := r.session.Stopped()
 	if isClosed(r.session.Stranded()) {
 		cause = r.session.Cause()
@@ -503,6 +501,7 @@ func (r *run[In, Out]) stopped() error {
 	return fmt.Errorf("%w: %w", ErrStopped, cause)
 }
 
+// isClosed reports whether ch is closed.
 func isClosed(ch <-chan struct{}) bool {
 	select {
 	case <-ch:

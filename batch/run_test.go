@@ -185,13 +185,13 @@ func TestPanicInTheObserverOfARunThatCannotBegin(t *testing.T) {
 func TestRunThatCannotBeginDoesNotWaitForASave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		save := func(Memory) error { t.Error("there was nothing to save"); return nil }
-		r := &run[int, int]{config: configure([]Option{WithMemorySaver(save)}), over: make(chan Summary, 1)}
+		r := &run[int, int]{config: configure([]Option{WithMemorySaver(save)}), finalSummary: make(chan Summary, 1)}
 		ctx, cancel := context.WithCancelCause(t.Context())
 		r.abort = cancel
 		must.Do(t, r.open(ctx))
 		r.session.EndInput() // as Open does for one who has left
 		r.release()
-		if err := r.unbegun(context.Canceled); !errors.Is(err, context.Canceled) {
+		if err := r.failStart(context.Canceled); !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
 	})
@@ -423,11 +423,11 @@ func TestStopByAnInputThatPanics(t *testing.T) {
 // Credits are given back whole, also if the reader has not come for the last ones: with no further result
 // to come for long, places for calls would stay empty.
 func TestCreditsAreGivenBackWhole(t *testing.T) {
-	r := &run[int, int]{config: &config{}, payment: 2, credit: make(chan int, 1)}
+	r := &run[int, int]{config: &config{}, creditBatch: 2, credit: make(chan int, 1)}
 	for range 7 {
-		r.payBack()
+		r.returnCredits()
 	}
-	if n := <-r.credit; n != 6 || r.owed != 1 {
-		t.Errorf("%d credits are given back and %d owed, want 6 and 1", n, r.owed)
+	if n := <-r.credit; n != 6 || r.owedCredits != 1 {
+		t.Errorf("%d credits are given back and %d owed, want 6 and 1", n, r.owedCredits)
 	}
 }

@@ -25,7 +25,7 @@ type Shared struct {
 // Close the Shared when its runs are over.
 func NewShared(opts ...Option) (*Shared, error) {
 	c := configure(opts)
-	if err := c.check(misplaced(opts, oneRun, "NewShared", "Run or Stream")...); err != nil {
+	if err := c.check(wrongPlaceFaults(opts, oneRun, "NewShared", "Run or Stream")...); err != nil {
 		return nil, err
 	}
 	c.machine.Concurrency = c.together
@@ -37,8 +37,8 @@ func NewShared(opts ...Option) (*Shared, error) {
 	return s, nil
 }
 
-// made returns an error unless s came from NewShared.
-func (s *Shared) made() error {
+// checkMade returns an error unless s came from NewShared.
+func (s *Shared) checkMade() error {
 	if s == nil || s.coordinator == nil {
 		return errors.New("the Shared is nil or the zero value: make it with NewShared")
 	}
@@ -50,7 +50,7 @@ func (s *Shared) made() error {
 // for ever. It also waits for the last save of the memory. The error of such a run is
 // [ErrClosed] if anything was left. Close may be called more than once.
 func (s *Shared) Close() {
-	if s.made() != nil {
+	if s.checkMade() != nil {
 		return // nothing runs
 	}
 	s.coordinator.Close()
@@ -61,8 +61,8 @@ func (s *Shared) Close() {
 // SaveErr returns why the memory is not saved. It is nil if the memory is saved, or without
 // [WithMemorySaver]. SaveErr closes the Shared first: only then is there a last save.
 func (s *Shared) SaveErr() error {
-	if err := s.made(); err != nil {
-		return wrong(err)
+	if err := s.checkMade(); err != nil {
+		return configError(err)
 	}
 	s.Close()
 	return s.saver.wait()
@@ -71,8 +71,8 @@ func (s *Shared) SaveErr() error {
 // Status returns a snapshot with the n busiest of all lanes. The error is ctx's, or that of
 // a closed Shared.
 func (s *Shared) Status(ctx context.Context, n int) (Status, error) {
-	if err := s.made(); err != nil {
-		return Status{}, wrong(err)
+	if err := s.checkMade(); err != nil {
+		return Status{}, configError(err)
 	}
 	return s.coordinator.Status(ctx, n)
 }
@@ -82,8 +82,8 @@ func (s *Shared) Status(ctx context.Context, n int) (Status, error) {
 // lane of it let go before stops that lane alone. A lane that no item has used yet has nothing
 // to reset. A closed Shared ignores it.
 func (s *Shared) ResetLane(name string) error {
-	if err := s.made(); err != nil {
-		return wrong(err)
+	if err := s.checkMade(); err != nil {
+		return configError(err)
 	}
 	s.coordinator.ResetLane(laneName(name))
 	return nil
@@ -92,26 +92,26 @@ func (s *Shared) ResetLane(name string) error {
 // SetLimits replaces all limits of a lane from now on; "" is [DefaultLane]. The error is
 // [ErrConfig] for invalid limits. A closed Shared ignores it.
 func (s *Shared) SetLimits(lane string, l Limits) error {
-	if err := s.made(); err != nil {
-		return wrong(err)
+	if err := s.checkMade(); err != nil {
+		return configError(err)
 	}
-	return wrong(s.coordinator.SetLimits(laneName(lane), l))
+	return configError(s.coordinator.SetLimits(laneName(lane), l))
 }
 
 // SetLimitsOfAll is SetLimits for every lane, also for those that items will open.
 func (s *Shared) SetLimitsOfAll(l Limits) error {
-	if err := s.made(); err != nil {
-		return wrong(err)
+	if err := s.checkMade(); err != nil {
+		return configError(err)
 	}
-	return wrong(s.coordinator.SetLimits("", l))
+	return configError(s.coordinator.SetLimits("", l))
 }
 
 // SetConcurrency sets how many calls of all runs together may be in flight from now on, as
 // [WithConcurrency] does at the beginning: 1..65,536. Calls beyond a lower number end as they do. The
 // error is [ErrConfig] for a number out of bounds. A closed Shared ignores it.
 func (s *Shared) SetConcurrency(n int) error {
-	if err := errors.Join(s.made(), within("SetConcurrency", n, 1, machine.MaxConcurrency)); err != nil {
-		return wrong(err)
+	if err := errors.Join(s.checkMade(), within("SetConcurrency", n, 1, machine.MaxConcurrency)); err != nil {
+		return configError(err)
 	}
 	s.coordinator.SetConcurrency(n)
 	return nil
@@ -121,18 +121,18 @@ func (s *Shared) SetConcurrency(n int) error {
 // beginning; see [machine.LaneDefined]. "" is [DefaultLane]. The error is [ErrConfig] for invalid
 // settings. A closed Shared ignores it.
 func (s *Shared) Define(lane string, l LaneConfig) error {
-	if err := s.made(); err != nil {
-		return wrong(err)
+	if err := s.checkMade(); err != nil {
+		return configError(err)
 	}
-	return wrong(s.coordinator.Define(laneName(lane), l))
+	return configError(s.coordinator.Define(laneName(lane), l))
 }
 
 // Tell passes a word from outside to the law of a lane, if the law is a [limiter.Listener];
 // "" is [DefaultLane]. A lane that no item has used yet hears nothing. A closed Shared
 // ignores it.
 func (s *Shared) Tell(lane string, word any) error {
-	if err := s.made(); err != nil {
-		return wrong(err)
+	if err := s.checkMade(); err != nil {
+		return configError(err)
 	}
 	s.coordinator.Tell(laneName(lane), word)
 	return nil
@@ -144,14 +144,14 @@ func (s *Shared) Tell(lane string, word any) error {
 // received then. Runs never block on a slow receiver. For a nil or zero Shared, Words
 // returns nil.
 func (s *Shared) Words() <-chan []Word {
-	if s.made() != nil {
+	if s.checkMade() != nil {
 		return nil
 	}
 	return s.coordinator.Words()
 }
 
-// wrong wraps what is wrong with an argument in ErrConfig.
-func wrong(err error) error {
+// configError wraps an error about an argument in ErrConfig; nil stays nil.
+func configError(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -163,8 +163,8 @@ func wrong(err error) error {
 // [ErrConfig].
 func WithShared(s *Shared) Option {
 	return runOption(func(c *config) {
-		if err := s.made(); err != nil {
-			c.fault(inOption("WithShared", err))
+		if err := s.checkMade(); err != nil {
+			c.addFault(inOption("WithShared", err))
 			return
 		}
 		c.shared = s

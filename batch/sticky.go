@@ -40,14 +40,14 @@ func WithSticky(name string, patience time.Duration, lanes ...string) Option {
 // see [WithSticky]. An item whose key is "" has no home. key is called like the function of
 // [WithPoolOf], for items of sticky pools.
 func WithHomeKeyOf[In any](key func(In) string) Option {
-	return present("WithHomeKeyOf", key == nil, func(c *config) { c.homeKeyOf = key })
+	return requiredOption("WithHomeKeyOf", key == nil, func(c *config) { c.homeKeyOf = key })
 }
 
 // Homed is an item that has a home key: see [WithHomeKeyOf].
 type Homed interface{ HomeKey() string }
 
-// homesOf has the homes of a pool: by lane, the name of the machine's pool for it.
-type homesOf struct {
+// stickyHomes holds the homes of a sticky pool: by lane, the name of the machine's pool for it.
+type stickyHomes struct {
 	pools   []string
 	seeds   []uint64 // hashes of the lanes' names
 	weights []int    // nil: all weigh the same
@@ -56,61 +56,64 @@ type homesOf struct {
 // homeMark divides the name of a pool from that of the home. No name that people write has it.
 const homeMark = "\x00"
 
-// stick makes the pools of homes. It follows weigh, as their lanes have the weights of their pool.
-func (c *config) stick() {
+// addHomePools adds the pools of homes for each sticky pool. It follows applyWeights, as their lanes have the
+// weights of their pool.
+func (c *config) addHomePools() {
 	for _, name := range slices.Sorted(maps.Keys(c.sticky)) {
 		patience := c.sticky[name]
 		base := c.limits.Pools[slices.IndexFunc(c.limits.Pools, func(p machine.PoolConfig) bool { return p.Name == name })]
 		switch {
 		case name == "":
-			c.fault(errors.New("WithSticky: the pool has no name"))
+			c.addFault(errors.New("WithSticky: the pool has no name"))
 			continue
 		case patience <= 0:
-			c.fault(fmt.Errorf("WithSticky: patience %v is invalid: want more than 0", patience))
+			c.addFault(fmt.Errorf("WithSticky: patience %v is invalid: want more than 0", patience))
 			continue
-		case len(base.Lanes) < 2 || hasTwice(base.Lanes): // a single lane is every item's home
+		case len(base.Lanes) < 2 || hasDuplicates(base.Lanes): // a single lane is every item's home
 			continue
 		}
-		h := &homesOf{weights: base.Weights}
+		homes := &stickyHomes{weights: base.Weights}
 		for k, lane := range base.Lanes {
-			h.pools, h.seeds = append(h.pools, name+homeMark+lane), append(h.seeds, hashOf(lane))
+			homes.pools, homes.seeds = append(homes.pools, name+homeMark+lane), append(homes.seeds, hashOf(lane))
 			c.limits.Pools = append(c.limits.Pools, homePool(base, k, patience))
 		}
 		if c.homes == nil {
-			c.homes = map[string]*homesOf{}
+			c.homes = map[string]*stickyHomes{}
 		}
-		c.homes[name] = h
+		c.homes[name] = homes
 	}
 }
 
-func hasTwice(names []string) bool {
+// hasDuplicates reports whether a name appears more than once.
+func hasDuplicates(names []string) bool {
 	return len(slices.Compact(slices.Sorted(slices.Values(names)))) < len(names)
 }
 
 // homePool returns the machine's pool for items whose home is the k-th lane.
-func homePool(base machine.PoolConfig, k int, patience time.Duration) machine.PoolConfig {
-	p := machine.PoolConfig{Name: base.Name + homeMark + base.Lanes[k], After: patience, Spill: patience}
-	p.Lanes = append(append([]string{base.Lanes[k]}, base.Lanes[:k]...), base.Lanes[k+1:]...)
-	p.Tiers = append(p.Tiers, 0)
-	p.Tiers = append(p.Tiers, slices.Repeat([]int{1}, len(p.Lanes)-1)...)
-	if w := base.Weights; w != nil {
-		p.Weights = append(append([]int{w[k]}, w[:k]...), w[k+1:]...)
+func homePool(base machine.PoolConfig, homeIndex int, patience time.Duration) machine.PoolConfig {
+	pool := machine.PoolConfig{Name: base.Name + homeMark + base.Lanes[homeIndex], After: patience, Spill: patience}
+	pool.Lanes = append(append([]string{base.Lanes[homeIndex]}, base.Lanes[:homeIndex]...), base.Lanes[homeIndex+1:]...)
+	pool.Tiers = append(pool.Tiers, 0)
+	pool.Tiers = append(pool.Tiers, slices.Repeat([]int{1}, len(pool.Lanes)-1)...)
+	if weights := base.Weights; weights != nil {
+		pool.Weights = append(append([]int{weights[homeIndex]}, weights[:homeIndex]...), weights[homeIndex+1:]...)
 	}
-	return p
+	return pool
 }
 
 // HomeOf returns which of the lanes is the home of a key in a sticky pool, from 0. Weights is nil if all lanes weigh the
 // same. It is for pools that are made one by one: see [Control.DefinePool].
 func HomeOf(key string, lanes []string, weights []int) int {
-	h := homesOf{weights: weights}
+	h := stickyHomes{weights: weights}
 	for _, lane := range lanes {
 		h.seeds = append(h.seeds, hashOf(lane))
 	}
 	return h.home(key)
 }
 
-// pool returns the machine's pool for an item of this one: without a key it is this one.
-func (h *homesOf) pool(own, key string) string {
+// pool returns the machine's pool for an item of this sticky pool. An item without a key waits in the pool itself,
+// whose name is own.
+func (h *stickyHomes) pool(own, key string) string {
 	if key == "" {
 		return own
 	}
@@ -119,16 +122,16 @@ func (h *homesOf) pool(own, key string) string {
 
 // home returns the lane with the highest score. A lane of weight 3 has it three times as often as
 // one of weight 1.
-func (h *homesOf) home(key string) (best int) {
-	of, most := hashOf(key), 0.0
+func (h *stickyHomes) home(key string) (best int) {
+	keyHash, bestScore := hashOf(key), 0.0
 	for k, seed := range h.seeds {
-		part := (float64(mixed(of^seed)>>12) + 0.5) / (1 << 52) // within 0..1, and neither
+		part := (float64(mixBits(keyHash^seed)>>12) + 0.5) / (1 << 52) // within 0..1, and neither
 		score := -1 / math.Log(part)
 		if h.weights != nil {
 			score *= float64(h.weights[k])
 		}
-		if score > most {
-			best, most = k, score
+		if score > bestScore {
+			best, bestScore = k, score
 		}
 	}
 	return best
@@ -144,8 +147,8 @@ func hashOf(s string) uint64 {
 	return h
 }
 
-// mixed spreads each bit over all of them: the last step of splitmix64.
-func mixed(x uint64) uint64 {
+// mixBits spreads each bit of x over all bits: it is the last step of splitmix64.
+func mixBits(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return x ^ x>>31
@@ -159,8 +162,9 @@ func (c *config) checkHomes(hasKey bool) error {
 	return nil
 }
 
-// bringHome has an item wait in the pool of its home. Its result keeps the name of its pool.
-func (r *run[In, Out]) bringHome(j *job[In, Out]) {
+// useHomePool makes an item of a sticky pool wait in the pool of its home. Its result keeps the name of the sticky
+// pool.
+func (r *run[In, Out]) useHomePool(j *job[In, Out]) {
 	j.result.Pool = j.Pool
 	if of := r.homes[j.Pool]; of != nil {
 		j.Pool = of.pool(j.Pool, r.hints.home(j.result.Item))

@@ -13,35 +13,36 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// staff holds the places of a run's workers. A caller of raise takes their number out of places, and puts it back.
+// staff holds the places of a run's workers. raise takes the number out of places, and puts it back.
 type staff struct {
-	vacant chan int      // the numbers of workers that may still be started; has room for all
-	places chan int      // how many have had a place so far
-	more   chan struct{} // one token: places were added, for the steward
-	over   chan struct{} // one token: the first worker has found the work ended, for the steward
+	vacant      chan int      // the numbers of workers that may still be started; has room for all
+	places      chan int      // how many have had a place so far
+	placesAdded chan struct{} // one token: places were added, for the steward
+	workEnded   chan struct{} // one token: the first worker has found the work ended, for the steward
 }
 
-// newStaff returns places for now workers, of which there may be most later.
-func newStaff(now, most int) staff {
-	s := staff{vacant: make(chan int, most), places: make(chan int, 1), more: make(chan struct{}, 1), over: make(chan struct{}, 1)}
+// newStaff returns places for the given number of workers, which raise may later increase up to maxWorkers.
+func newStaff(workers, maxWorkers int) staff {
+	s := staff{vacant: make(chan int, maxWorkers), places: make(chan int, 1), placesAdded: make(chan struct{}, 1), workEnded: make(chan struct{}, 1)}
 	s.places <- 0
-	s.raise(now)
-	<-s.more // the first worker is started anyway
+	s.raise(workers)
+	<-s.placesAdded // the first worker is started anyway
 	return s
 }
 
-// raise makes places for n workers in all, and tells the steward: each worker may be in a long call.
+// raise makes places for n workers in all, and signals the steward to start them. Each running worker may be busy
+// with a long call.
 func (s *staff) raise(n int) {
 	have := <-s.places
 	for ; have < n; have++ {
 		s.vacant <- have
 	}
 	s.places <- have
-	tell(s.more)
+	putToken(s.placesAdded)
 }
 
-// tell puts a token into a channel that has room for one, if it holds none.
-func tell(ch chan<- struct{}) {
+// putToken puts a token into a channel that has room for one. It does nothing if the token is there already.
+func putToken(ch chan<- struct{}) {
 	select {
 	case ch <- struct{}{}:
 	default:
@@ -63,7 +64,7 @@ func (r *run[In, Out]) work(l *leash) {
 		r.carryOut(l, g)
 	}
 	over = true
-	tell(r.staff.over)
+	putToken(r.staff.workEnded)
 }
 
 // carryOut makes the call of a grant, or delivers the item that has ended without one.
@@ -73,7 +74,7 @@ func (r *run[In, Out]) carryOut(l *leash, g machine.Grant) {
 		r.attempt(l, j, g)
 		return
 	}
-	j.finish(unrun(g, j.result.Err), false) // the machine has counted the attempt of a failed item
+	j.finish(notRunError(g, j.result.Err), false) // the machine has counted the attempt of a failed item
 	r.deliver(l, j, g, machine.Outcome{})
 }
 
@@ -98,51 +99,51 @@ func (r *run[In, Out]) hire(ctx context.Context) {
 func (r *run[In, Out]) attempt(l *leash, j *job[In, Out], g machine.Grant) {
 	var (
 		value    Out
-		e        ending
+		end      ending
 		returned bool
 	)
 	defer func() {
 		if !returned {
-			e = ending{err: errGone, tried: true}
-			e.outcome.Doubtful = true
+			end = ending{err: errGone, tried: true}
+			end.outcome.Doubtful = true
 		}
-		if j.note(g.Lane, &e); e.again {
-			r.session.HandOver(g, e.outcome) // the item is the coordinator's from here on
+		if j.note(g.Lane, &end); end.again {
+			r.session.HandOver(g, end.outcome) // the item is the coordinator's from here on
 			return
 		}
 		j.result.Value = value
-		j.finish(e.err, e.tried)
-		r.deliver(l, j, g, e.outcome)
+		j.finish(end.err, end.tried)
+		r.deliver(l, j, g, end.outcome)
 	}()
-	value = r.call(l, j, g, &e)
+	value = r.call(l, j, g, &end)
 	p := r.policy
-	if e.lane != nil {
-		p.maxAttempts = cmp.Or(e.lane.MaxAttempts, p.maxAttempts)
+	if end.lane != nil {
+		p.maxAttempts = cmp.Or(end.lane.MaxAttempts, p.maxAttempts)
 	}
 	if err := guarded(func() {
 		if r.fits != nil {
-			r.weigh(j, g.Lane, &e)
+			r.judgeFit(j, g.Lane, &end)
 		} else {
-			e.repeats = j.asksAgain(&e)
+			end.askAgain = j.asksAgain(&end)
 		}
-		e.judge(g.Item.Attempts, g.Item.Throttled, p)
+		end.judge(g.Item.Attempts, g.Item.Throttled, p)
 	}); err != nil { // the error's methods panic
-		e.err, e.again, e.tried = err, false, true
-		e.learn(machine.Nothing)
+		end.err, end.again, end.tried = err, false, true
+		end.startOutcome(machine.Nothing)
 	}
 	if r.hints.budget != nil {
-		r.bill(j, g.Lane, &e)
+		r.bill(j, g.Lane, &end)
 	}
-	if returned = true; r.calls == nil || l.muted || e.unsent {
+	if returned = true; r.calls == nil || l.muted || end.unsent {
 		return
 	}
-	used, doubt := e.used()
-	c := Call{
+	used, doubt := end.used()
+	report := Call{
 		Worker: l.worker, Lane: g.Lane, Pool: j.pool(), Item: j.Seq, Attempt: j.Calls,
-		Begun: e.begun, Latency: e.latency, Gated: e.gated, Status: e.record.Status, Err: e.err, Kind: Kind(e.outcome.Way),
-		Usage: used, Doubtful: doubt, Finish: e.record.Finish, RequestID: e.record.RequestID, Again: e.again, Probe: e.probe,
+		Begun: end.begun, Latency: end.latency, Gated: end.gated, Status: end.record.Status, Err: end.err, Kind: Kind(end.outcome.Way),
+		Usage: used, Doubtful: doubt, Finish: end.record.Finish, RequestID: end.record.RequestID, Again: end.again, Probe: end.probe,
 	}
-	r.measure(l, func() { r.calls(c) })
+	r.measure(l, func() { r.calls(report) })
 }
 
 // deliver reports an item's end and settles it, even if a measuring function ends the
@@ -162,10 +163,10 @@ func (r *run[In, Out]) deliver(l *leash, j *job[In, Out], g machine.Grant, o mac
 	if r.ends == nil || l.muted {
 		return
 	}
-	of := &j.result
+	result := &j.result
 	e := End{
-		Worker: l.worker, Item: j.Seq, In: &of.Item, Lane: of.Lane, Pool: of.Pool, Err: of.Err, Attempts: of.Attempts, Calls: of.Calls,
-		Usage: of.Usage, Doubtful: of.Doubtful(), Finish: of.Finish, Queued: of.Queued, Waited: of.Waited, Latency: of.Latency,
+		Worker: l.worker, Item: j.Seq, In: &result.Item, Lane: result.Lane, Pool: result.Pool, Err: result.Err, Attempts: result.Attempts, Calls: result.Calls,
+		Usage: result.Usage, Doubtful: result.Doubtful(), Finish: result.Finish, Queued: result.Queued, Waited: result.Waited, Latency: result.Latency,
 	}
 	r.measure(l, func() { r.ends(e) })
 }
@@ -183,43 +184,43 @@ func (r *run[In, Out]) call(l *leash, j *job[In, Out], g machine.Grant, e *endin
 			return value
 		}
 	}
-	var came time.Time // before the gate, if it is measured
+	var gateReached time.Time // before the gate, if it is measured
 	if r.gate != nil {
 		if r.calls != nil {
-			came = r.clock.Now()
+			gateReached = r.clock.Now()
 		}
 		if e.err = cmp.Or(guarded(func() { r.gate(l.parent) }), l.parent.Err()); e.err != nil {
-			e.unsent, e.left = true, l.parent.Err() != nil
+			e.unsent, e.abandoned = true, l.parent.Err() != nil
 			return value
 		}
 	}
 	begun := r.clock.Now()
-	e.begun, e.sinceOne, e.probe, e.lane = begun, begun.Sub(j.First), j.Probe, g.Config
-	if !came.IsZero() {
-		e.gated = begun.Sub(came)
+	e.begun, e.sinceFirst, e.probe, e.lane = begun, begun.Sub(j.First), j.Probe, g.Config
+	if !gateReached.IsZero() {
+		e.gated = begun.Sub(gateReached)
 	}
 	ctx := &callContext{lane: g.Lane, number: j.Calls, leash: l, item: g.Item}
-	ctx.limit, ctx.cause = bound(begun, j.Expires, cmp.Or(g.Config.AttemptTimeout, r.attemptTimeout))
-	ctx.Context = l.take(ctx.limit, ctx.cause)
+	ctx.limit, ctx.cause = timeLimit(begun, j.Expires, cmp.Or(g.Config.AttemptTimeout, r.attemptTimeout))
+	ctx.Context = l.acquire(ctx.limit, ctx.cause)
 	if ctx.limit > 0 {
 		ctx.Recorder.SetClock(ctx)
 	}
-	value, e.err = protect(ctx, r.fn, j.result.Item, r.measured)
+	value, e.err = callGuarded(ctx, r.fn, j.result.Item, r.measured)
 	e.latency = r.clock.Now().Sub(begun)
 	e.record = ctx.Recorder.Snapshot()
 	if e.err == nil && r.filteredFails && provider.IsFiltered(e.record.Finish) {
 		e.err = provider.Filtered(e.record.Finish, e.record.Status, e.record.RequestID)
 	}
-	e.left = l.parent.Err() != nil
+	e.abandoned = l.parent.Err() != nil
 	if e.err != nil {
 		r.explain(e, ctx)
 	}
-	l.put(ctx.limit, e.err != nil || ctx.begun) // once begun, its timer is another's or stopped
+	l.release(ctx.limit, e.err != nil || ctx.begun) // once begun, its timer is another's or stopped
 	return value
 }
 
-// explain finds out whether an error is our own cut, and otherwise asks the classifier. If
-// the error's methods panic, as those of a nil pointer do, that panic becomes the error.
+// explain replaces the error of a call that we cut off by a timeout error, and asks the classifier about any other.
+// If the error's methods panic, as those of a nil pointer do, that panic becomes the error.
 func (r *run[In, Out]) explain(e *ending, ctx *callContext) {
 	err := guarded(func() {
 		switch {
@@ -231,8 +232,8 @@ func (r *run[In, Out]) explain(e *ending, ctx *callContext) {
 			}
 			e.err = &provider.Error{Kind: provider.Timeout, Message: fmt.Sprintf("no answer within %v", ctx.limit), Err: e.err}
 			e.expired = ctx.cause == ErrItemTimeout //nolint:errorlint // likewise
-		case !e.left:
-			e.err = r.classified(e.err)
+		case !e.abandoned:
+			e.err = r.classify(e.err)
 		}
 		e.doubtful = e.record.Doubtful(e.err).Calls > 0
 	})
@@ -241,26 +242,26 @@ func (r *run[In, Out]) explain(e *ending, ctx *callContext) {
 	}
 }
 
-// bound returns how long a call that begins now may take, 0 if for ever, and the cause that
-// ends it then. attempt is the bound of any call, 0 if there is none.
-func bound(now, expires time.Time, attempt time.Duration) (time.Duration, error) {
+// timeLimit returns how long a call that begins now may take, and the cause that ends it then. The limit is 0 if
+// the call may take for ever. attempt is the limit of any call, 0 if there is none.
+func timeLimit(now, expires time.Time, attempt time.Duration) (time.Duration, error) {
 	if !expires.IsZero() {
-		left := max(1, expires.Sub(now))
-		if attempt == 0 || left < attempt {
-			return left, ErrItemTimeout
+		remaining := max(1, expires.Sub(now))
+		if attempt == 0 || remaining < attempt {
+			return remaining, ErrItemTimeout
 		}
 	}
 	return attempt, errAttemptTimeout
 }
 
-// protect calls the function, and returns its panic as an error. If answers may be
-// [Measured], it also asks the answer for its usage here, as that is the caller's code too.
-// To ask every answer would copy each one to the heap.
-func protect[In, Out any](ctx *callContext, fn Func[In, Out], in In, measured bool) (value Out, err error) {
+// callGuarded calls the caller's function, and returns its panic as an error. If answers may be [Measured], it also
+// asks the answer for its usage here, as that is the caller's code too. To ask every answer would copy each one to
+// the heap.
+func callGuarded[In, Out any](ctx *callContext, fn Func[In, Out], in In, measured bool) (value Out, err error) {
 	defer ctx.Recorder.Close() // also where the function does not return
 	panicked := guarded(func() {
 		if value, err = fn(ctx, in); measured && err == nil {
-			ask(&ctx.Recorder, value)
+			recordUsage(&ctx.Recorder, value)
 		}
 	})
 	if panicked != nil {
@@ -269,23 +270,23 @@ func protect[In, Out any](ctx *callContext, fn Func[In, Out], in In, measured bo
 	if measured && err != nil {
 		_ = guarded(func() {
 			if errors.Is(err, provider.Misfit) {
-				ask(&ctx.Recorder, value) // it was answered; there may be no value, though
+				recordUsage(&ctx.Recorder, value) // it was answered; there may be no value, though
 			}
 		})
 	}
 	return value, err
 }
 
-// ask records the usage that an answer tells, if nothing else told it.
-func ask[Out any](recorder *provider.Recorder, value Out) {
+// recordUsage records the usage that the answer reports, unless the transport has recorded one.
+func recordUsage[Out any](recorder *provider.Recorder, value Out) {
 	if m, ok := any(value).(Measured); ok && !recorder.Snapshot().HasUsage {
 		recorder.Usage(m.Usage())
 	}
 }
 
-// unrun returns the error of an item that ended without a further call. last is the error
-// of its latest call, if it had any.
-func unrun(g machine.Grant, last error) error {
+// notRunError returns the error of an item that ended without a further call. last is the error of its latest call,
+// if it had any.
+func notRunError(g machine.Grant, last error) error {
 	switch g.Verdict {
 	case machine.EndExpired:
 		return join(ErrItemTimeout, last)
@@ -342,9 +343,9 @@ type leash struct {
 	calls  int
 }
 
-// take returns the context of a call that may take limit, or for ever if limit is 0. When
-// the time is up, the context ends with cause.
-func (l *leash) take(limit time.Duration, cause error) context.Context {
+// acquire returns the context of a call that may take limit, or for ever if limit is 0. When the time is up, the
+// context ends with cause.
+func (l *leash) acquire(limit time.Duration, cause error) context.Context {
 	if l.ctx == nil || l.calls == leashCalls || l.cause != cause { //nolint:errorlint // identity: the causes are ours, unwrapped
 		l.renew(cause)
 	}
@@ -360,13 +361,15 @@ func (l *leash) take(limit time.Duration, cause error) context.Context {
 	return l.ctx
 }
 
-// put takes the context back when its call has ended.
-func (l *leash) put(limit time.Duration, failed bool) {
+// release takes the context back when its call has ended. It drops a context that a failed call, or a timer that
+// has fired, may have left unusable.
+func (l *leash) release(limit time.Duration, failed bool) {
 	if limit > 0 && !l.timer.Stop() || failed {
 		l.drop()
 	}
 }
 
+// renew replaces the context by a new one, whose timer will cancel it with cause.
 func (l *leash) renew(cause error) {
 	l.drop()
 	l.ctx, l.cancel = context.WithCancelCause(l.parent)

@@ -31,15 +31,15 @@ func newLeash(t *testing.T, clock clockwork.Clock) *leash {
 func TestLateTimerDoesNotCutOffTheNextCall(t *testing.T) {
 	clock := clockwork.NewFakeClock()
 	l := newLeash(t, clock)
-	first := l.take(time.Second, errSlow)
+	first := l.acquire(time.Second, errSlow)
 	clock.Advance(time.Second) // first: the timer fires; second: the call ends, too late to stop it
 	<-first.Done()
-	l.put(time.Second, false)
-	second := l.take(time.Second, errSlow)
+	l.release(time.Second, false)
+	second := l.acquire(time.Second, errSlow)
 	if second.Err() != nil || second == first {
 		t.Fatalf("the second call begins with a context that ended: %v", context.Cause(second))
 	}
-	l.put(time.Second, false)
+	l.release(time.Second, false)
 }
 
 // A call is ended after its own limit, counted from its own start, with the cause
@@ -47,10 +47,10 @@ func TestLateTimerDoesNotCutOffTheNextCall(t *testing.T) {
 func TestEachCallHasItsOwnTime(t *testing.T) {
 	clock := clockwork.NewFakeClock()
 	l := newLeash(t, clock)
-	l.take(3*time.Second, errSlow)
+	l.acquire(3*time.Second, errSlow)
 	clock.Advance(2 * time.Second)
-	l.put(3*time.Second, false)
-	ctx := l.take(3*time.Second, errSlow)
+	l.release(3*time.Second, false)
+	ctx := l.acquire(3*time.Second, errSlow)
 	clock.Advance(2 * time.Second)
 	if ctx.Err() != nil {
 		t.Fatal("the second call was ended by the first one's timer")
@@ -60,58 +60,58 @@ func TestEachCallHasItsOwnTime(t *testing.T) {
 	if !errors.Is(context.Cause(ctx), errSlow) {
 		t.Errorf("ended with %v", context.Cause(ctx))
 	}
-	l.put(3*time.Second, false)
-	l.take(time.Second, errSlow)
-	l.put(time.Second, false)
+	l.release(3*time.Second, false)
+	l.acquire(time.Second, errSlow)
+	l.release(time.Second, false)
 	other := errors.New("other")
-	ctx = l.take(time.Second, other)
+	ctx = l.acquire(time.Second, other)
 	clock.Advance(time.Second)
 	if <-ctx.Done(); !errors.Is(context.Cause(ctx), other) {
 		t.Errorf("ended with %v, want %v", context.Cause(ctx), other)
 	}
-	l.put(time.Second, false)
+	l.release(time.Second, false)
 }
 
 // Without a limit no timer runs, and one that ran for the call before is stopped.
 func TestCallWithoutLimitIsNotEnded(t *testing.T) {
 	clock := clockwork.NewFakeClock()
 	l := newLeash(t, clock)
-	l.take(time.Second, nil)
-	l.put(time.Second, false)
-	ctx := l.take(0, nil)
+	l.acquire(time.Second, nil)
+	l.release(time.Second, false)
+	ctx := l.acquire(0, nil)
 	clock.Advance(time.Hour)
 	if ctx.Err() != nil {
 		t.Errorf("ended: %v", context.Cause(ctx))
 	}
-	l.put(0, false)
+	l.release(0, false)
 }
 
 // What a careless function left on its context is let go after leashCalls calls.
 func TestLeashLetsGo(t *testing.T) {
 	l := newLeash(t, clockwork.NewFakeClock())
-	child, cancel := context.WithCancel(l.take(time.Second, errSlow))
+	child, cancel := context.WithCancel(l.acquire(time.Second, errSlow))
 	defer cancel()
-	l.put(time.Second, false)
+	l.release(time.Second, false)
 	for range leashCalls - 1 {
-		l.take(time.Second, errSlow)
-		l.put(time.Second, false)
+		l.acquire(time.Second, errSlow)
+		l.release(time.Second, false)
 	}
 	if child.Err() != nil {
 		t.Error("let go too early: the price is paid more often than it need be")
 	}
-	l.take(time.Second, errSlow)
+	l.acquire(time.Second, errSlow)
 	if child.Err() == nil {
 		t.Error("still held")
 	}
-	l.put(time.Second, false)
+	l.release(time.Second, false)
 }
 
 // Calls on one leash allocate next to nothing.
 func TestLeashIsShared(t *testing.T) {
 	l := newLeash(t, clockwork.NewRealClock())
 	allocs := testing.AllocsPerRun(10*leashCalls, func() {
-		l.take(time.Hour, errSlow)
-		l.put(time.Hour, false)
+		l.acquire(time.Hour, errSlow)
+		l.release(time.Hour, false)
 	})
 	if allocs >= 1 {
 		t.Errorf("%v allocations a call", allocs)
@@ -123,12 +123,12 @@ func TestLeashIsShared(t *testing.T) {
 func TestLeashEndsWithAFailure(t *testing.T) {
 	clock := clockwork.NewFakeClock()
 	l := newLeash(t, clock)
-	ctx := l.take(time.Second, errSlow)
-	l.put(time.Second, true)
+	ctx := l.acquire(time.Second, errSlow)
+	l.release(time.Second, true)
 	if ctx.Err() == nil {
 		t.Error("what a failed call left is still held")
 	}
-	ctx = l.take(time.Second, errSlow)
+	ctx = l.acquire(time.Second, errSlow)
 	l.drop()
 	clock.Advance(time.Second)
 	if errors.Is(context.Cause(ctx), errSlow) {
