@@ -42,14 +42,14 @@ type span struct{ start, value, end int }
 
 // Given returns the key of a line that has an id of its own.
 func (c *Maker) Given(endpoint string, body, id []byte) Sum {
-	c.question(endpoint, body, 'i')
+	c.beginKey(endpoint, body, 'i')
 	c.out = append(c.out, id...)
 	return c.sum()
 }
 
-// question begins a key of three parts. The first two cannot hold a raw line feed, so no
-// two different triples read the same.
-func (c *Maker) question(endpoint string, body []byte, tag byte) {
+// beginKey begins a key of three parts. The first two cannot hold a raw line feed, so no two different triples read
+// the same.
+func (c *Maker) beginKey(endpoint string, body []byte, tag byte) {
 	c.out = append(append(c.out[:0], endpoint...), '\n')
 	c.value(body, rawjson.SkipSpace(body, 0))
 	c.out = append(c.out, '\n', tag)
@@ -75,7 +75,7 @@ func (c *Maker) ID(id []byte) Sum {
 
 // Nth returns the key of the n-th line (from 0) that asks this without an id.
 func (c *Maker) Nth(endpoint string, body []byte, n int) Sum {
-	c.question(endpoint, body, 'n')
+	c.beginKey(endpoint, body, 'n')
 	c.out = strconv.AppendInt(c.out, int64(n), 10)
 	return c.sum()
 }
@@ -142,16 +142,16 @@ func (c *Maker) member(b []byte, i int) int {
 
 // sort puts the members that lie in out from start on into the order of their names. It
 // keeps the order of a name that comes twice: to servers it has a meaning.
-func (c *Maker) sort(ms []span, start int) {
+func (c *Maker) sort(members []span, start int) {
 	byName := func(x, y span) int {
 		return bytes.Compare(c.out[x.start:x.value], c.out[y.start:y.value])
 	}
-	if slices.IsSortedFunc(ms, byName) {
+	if slices.IsSortedFunc(members, byName) {
 		return
 	}
-	slices.SortStableFunc(ms, byName)
+	slices.SortStableFunc(members, byName)
 	c.sorted = c.sorted[:0]
-	for _, m := range ms {
+	for _, m := range members {
 		c.sorted = append(append(c.sorted, c.out[m.start:m.end]...), ',')
 	}
 	copy(c.out[start:], c.sorted[:len(c.sorted)-1])

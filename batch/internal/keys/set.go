@@ -23,8 +23,8 @@ type Set struct {
 	len     int
 }
 
-// place returns the shelf of a hash and its entry there.
-func place(sum Sum) (shelf int, entry [8]byte) {
+// shelfAndEntry splits a hash into the number of its shelf and its entry there.
+func shelfAndEntry(sum Sum) (shelf int, entry [8]byte) {
 	high, low := binary.BigEndian.Uint64(sum[:8]), binary.BigEndian.Uint64(sum[8:])
 	binary.BigEndian.PutUint64(entry[:], high<<shelfBits|low>>(64-shelfBits))
 	return int(high >> (64 - shelfBits)), entry
@@ -52,7 +52,7 @@ func (s *Set) Has(sum Sum) bool {
 	if s.len == 0 {
 		return false
 	}
-	shelf, entry := place(sum)
+	shelf, entry := shelfAndEntry(sum)
 	_, found := s.find(s.shelves[shelf], entry[:s.Width])
 	return found
 }
@@ -65,14 +65,14 @@ func (s *Set) Add(sum Sum) bool {
 	if s.shelves == nil {
 		s.shelves = make([][]byte, 1<<shelfBits)
 	}
-	n, entry := place(sum)
+	n, entry := shelfAndEntry(sum)
 	shelf := s.shelves[n]
 	at, found := s.find(shelf, entry[:s.Width])
 	if found {
 		return false
 	}
 	if len(shelf)+s.Width > cap(shelf) {
-		shelf = roomier(shelf, s.Width+len(shelf)/16)
+		shelf = growShelf(shelf, s.Width+len(shelf)/16)
 	}
 	shelf = shelf[:len(shelf)+s.Width]
 	copy(shelf[at+s.Width:], shelf[at:])
@@ -82,10 +82,9 @@ func (s *Set) Add(sum Sum) bool {
 	return true
 }
 
-// roomier copies a shelf to where it has room for n bytes more. It adds only the room
-// that the allocator would waste anyway: the doubling of append would cost what a table
-// saves.
-func roomier(shelf []byte, n int) []byte {
+// growShelf returns a copy of a shelf that has room for n bytes more. It adds only the room that the allocator
+// would waste anyway. The doubling of append would cost what a table saves.
+func growShelf(shelf []byte, n int) []byte {
 	grown := append([]byte(nil), make([]byte, len(shelf)+n)...)
 	return grown[:copy(grown, shelf)]
 }

@@ -27,11 +27,11 @@ var ByteOrderMark = []byte("\xEF\xBB\xBF")
 
 // Reader cuts a stream into lines of at most max bytes.
 type Reader struct {
-	in   *bufio.Reader
-	max  int
-	long []byte // a line that did not fit into in's buffer
-	line int    // number of the line read last
-	cuts int64  // the bytes up to its end
+	in       *bufio.Reader
+	max      int
+	long     []byte // a line that did not fit into in's buffer
+	line     int    // number of the line read last
+	bytesCut int64  // the bytes up to its end
 }
 
 // New returns a reader of in, whose lines may have limit bytes, white space around them not
@@ -47,7 +47,7 @@ func (l *Reader) After(line int) { l.line = line }
 func (l *Reader) Line() int { return l.line }
 
 // Offset returns the number of bytes of the stream that were cut into lines.
-func (l *Reader) Offset() int64 { return l.cuts }
+func (l *Reader) Offset() int64 { return l.bytesCut }
 
 // Next returns one line without the white space around it, valid until the next call.
 // ErrTooLong says that this line was skipped, io.EOF that there is none. Any other error
@@ -88,7 +88,7 @@ func (l *Reader) cut() (text []byte, whole bool, err error) {
 		l.long = nil
 	}
 	part, err := l.in.ReadSlice('\n')
-	l.cuts += int64(len(part))
+	l.bytesCut += int64(len(part))
 	if !errors.Is(err, bufio.ErrBufferFull) {
 		return part, true, err
 	}
@@ -102,16 +102,16 @@ func (l *Reader) cut() (text []byte, whole bool, err error) {
 			return l.long, whole, err
 		}
 		part, err = l.in.ReadSlice('\n')
-		l.cuts += int64(len(part))
+		l.bytesCut += int64(len(part))
 	}
 }
 
-// shown is the number of bytes of a file's own text that a complaint repeats: enough to
+// clippedBytes is the number of bytes of a file's own text that a complaint repeats: enough to
 // find it, too little to flood a terminal.
-const shown = 60
+const clippedBytes = 60
 
 // Clip shortens s for a message, at a whole character.
-func Clip(s string) string { return ClipTo(s, shown) }
+func Clip(s string) string { return ClipTo(s, clippedBytes) }
 
 // ClipTo shortens s to no more than most bytes, and marks that by an ellipsis.
 func ClipTo(s string, most int) string {

@@ -41,8 +41,8 @@ func TestTheMarkIsOfTheFirstLine(t *testing.T) {
 // A clipped text ends with a whole character.
 func TestClip(t *testing.T) {
 	for n := range 3 {
-		text := strings.Repeat("a", n) + strings.Repeat("€", 2*shown)
-		if got := Clip(text); !strings.HasPrefix(text, strings.TrimSuffix(got, "…")) || len(got) > shown+len("…") || len(got) < shown-2 {
+		text := strings.Repeat("a", n) + strings.Repeat("€", 2*clippedBytes)
+		if got := Clip(text); !strings.HasPrefix(text, strings.TrimSuffix(got, "…")) || len(got) > clippedBytes+len("…") || len(got) < clippedBytes-2 {
 			t.Errorf("%q", got)
 		}
 	}
