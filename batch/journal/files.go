@@ -23,21 +23,20 @@ var (
 // fileMode keeps others from reading prompts and answers.
 const fileMode = 0o600
 
-// mayWrite returns an error if something at path must stay: a file that holds something
-// (ErrNotEmpty), a directory (ErrDirectory), or a file at others, such as the input or
-// another output, by whatever name (ErrSameFile). Names in others that are not files do not
-// matter.
-func mayWrite(path string, others []string) error {
+// checkWritable returns an error if something at path must stay. That is a file that holds something (ErrNotEmpty),
+// a directory (ErrDirectory), or one of the files at others (ErrSameFile). Others are the input or another output,
+// by whatever name. Names in others that are not files do not matter.
+func checkWritable(path string, others []string) error {
 	info, err := os.Stat(path)
-	there := !errors.Is(err, fs.ErrNotExist)
+	exists := !errors.Is(err, fs.ErrNotExist)
 	switch {
-	case there && err != nil:
+	case exists && err != nil:
 		return disk.Bare(err)
-	case there && info.IsDir():
+	case exists && info.IsDir():
 		return ErrDirectory
 	case slices.ContainsFunc(others, func(other string) bool { return SameFile(path, other) }):
 		return ErrSameFile
-	case there && info.Size() > 0:
+	case exists && info.Size() > 0:
 		return ErrNotEmpty
 	}
 	return nil
@@ -55,7 +54,7 @@ func openEmpty(path string) (*os.File, error) {
 		err = ErrNotEmpty
 	}
 	if err == nil {
-		err = own(file)
+		err = keepOthersOut(file)
 	}
 	if err != nil {
 		_ = file.Close()
@@ -123,7 +122,7 @@ func startOver(d disk.Disk, path string, others []string) (kept string, err erro
 // MayStartOver refuses what StartOver refuses, and moves nothing. It reports whether there
 // is anything to move. With it a caller can check several files before the first is moved.
 func MayStartOver(path string, others ...string) (holds bool, err error) {
-	err = mayWrite(path, others)
+	err = checkWritable(path, others)
 	switch {
 	case err == nil: // not there, or empty
 		return false, nil
@@ -138,7 +137,7 @@ func MayStartOver(path string, others ...string) (holds bool, err error) {
 func PutBack(kept, path string) error {
 	target := linkedTo(path)
 	err := ErrNotEmpty
-	if _, there := os.Lstat(target); errors.Is(there, fs.ErrNotExist) {
+	if _, missing := os.Lstat(target); errors.Is(missing, fs.ErrNotExist) {
 		err = disk.Real().Move(kept, target)
 	}
 	if err != nil {
@@ -164,12 +163,12 @@ func SameFile(a, b string) bool {
 	if a == "" || b == "" {
 		return false
 	}
-	one, err := os.Stat(a)
-	other, err2 := os.Stat(b)
+	infoA, err := os.Stat(a)
+	infoB, err2 := os.Stat(b)
 	if err != nil || err2 != nil {
 		return err != nil && err2 != nil && fullName(a) == fullName(b)
 	}
-	return os.SameFile(one, other)
+	return os.SameFile(infoA, infoB)
 }
 
 // OutputName returns the name of an output as the lines of an errors file give it. It is
@@ -257,5 +256,5 @@ func Replace(path string, write func(*bufio.Writer) error) error {
 // replace writes a file of lines anew, where it lies if path is a link. The caller holds
 // the lock.
 func replace(d disk.Disk, path string, write func(*bufio.Writer) error) error {
-	return d.Replace(linkedTo(path), opens, write)
+	return d.Replace(linkedTo(path), mayBeOurs, write)
 }

@@ -82,13 +82,13 @@ type Journal struct {
 	path   string
 	output string // the output whose lines count, in an errors file; "": all
 
-	pass    func(text []byte, sum keys.Sum, p *Parser) error // gets each line that counts as it is read; nil: nobody does
-	unasked KeySet                                           // keys of lines that could not be asked, in one of the inputs
-	still   KeySet                                           // keys of lines that the run has met, and that still stand
-	inputs  []string                                         // their names
-	noKeys  bool                                             // Keys and Repeated are not needed
-	failed  bool                                             // it holds failed items
-	there   bool
+	onLine       func(text []byte, sum keys.Sum, p *Parser) error // gets each line that counts as it is read; nil: nobody does
+	unasked      KeySet                                           // keys of lines that could not be asked, in one of the inputs
+	stillMet     KeySet                                           // keys of lines that the run has met, and that still stand
+	inputs       []string                                         // their names
+	noKeys       bool                                             // Keys and Repeated are not needed
+	isErrorsFile bool                                             // it holds failed items
+	exists       bool
 }
 
 // ReadJournal reads the output at path and changes nothing. It refuses a file that headrace
@@ -96,7 +96,7 @@ type Journal struct {
 // items (ErrOtherKind). It also refuses
 // a directory (ErrDirectory) and a file at others, by whatever name (ErrSameFile).
 func ReadJournal(path string, others ...string) (*Journal, error) {
-	return (&Journal{path: path, IDs: newIDSet()}).from(others)
+	return (&Journal{path: path, IDs: newIDSet()}).load(others)
 }
 
 // ReadErrorsJournal is ReadJournal for a file of failed items.
@@ -107,18 +107,18 @@ func ReadErrorsJournal(path string, others ...string) (*Journal, error) {
 // ReadErrorsOf is ReadErrorsJournal for the failed items of one output. The file may also
 // hold those of other outputs: its lines name them.
 func ReadErrorsOf(output, path string, others ...string) (*Journal, error) {
-	return (&Journal{path: path, failed: true, output: nameIn(path, output)}).from(others)
+	return (&Journal{path: path, isErrorsFile: true, output: nameIn(path, output)}).load(others)
 }
 
-func readJournal(path string, failed bool, others []string) (*Journal, error) {
-	return (&Journal{path: path, failed: failed}).from(others)
+func readJournal(path string, isErrorsFile bool, others []string) (*Journal, error) {
+	return (&Journal{path: path, isErrorsFile: isErrorsFile}).load(others)
 }
 
-// from reads the file, if there is one.
-func (j *Journal) from(others []string) (*Journal, error) {
-	err := mayWrite(j.path, others)
+// load reads the file, if there is one. It returns an error for a file that is not a journal of this kind.
+func (j *Journal) load(others []string) (*Journal, error) {
+	err := checkWritable(j.path, others)
 	if errors.Is(err, ErrNotEmpty) {
-		j.there = true
+		j.exists = true
 		err = j.read()
 	}
 	if err != nil {
@@ -127,6 +127,7 @@ func (j *Journal) from(others []string) (*Journal, error) {
 	return j, nil
 }
 
+// read opens the file and scans it.
 func (j *Journal) read() error {
 	file, err := os.Open(j.path)
 	if err != nil {
@@ -144,23 +145,23 @@ const lookAhead = 1000
 // scan reads line by line. The rest after the last line feed is either the torn line, or a
 // line that lacks nothing but its line feed.
 func (j *Journal) scan(in io.Reader) error {
-	r := lines.New(in, MaxJournalLine)
-	parse := Parser{skims: j.pass != nil}
+	reader := lines.New(in, MaxJournalLine)
+	parse := Parser{trustsSum: j.onLine != nil}
 	for {
-		text, whole, err := r.Cut()
+		text, whole, err := reader.Cut()
 		switch {
 		case err != nil && !lines.AtEnd(err):
 			return disk.Bare(err)
 		case !whole:
-			return j.blame(text, r, &parse)
-		case err != nil && sumHolds(fed(text)):
+			return j.explainBadLine(text, reader, &parse)
+		case err != nil && sumHolds(withLineFeed(text)):
 			j.NoFeed = true
 		case err != nil:
-			return j.tear(text)
+			return j.acceptTornLine(text)
 		}
-		err = j.take(&parse, text)
+		err = j.countLine(&parse, text)
 		if errors.Is(err, ErrForeign) {
-			return j.blame(text, r, &parse)
+			return j.explainBadLine(text, reader, &parse)
 		}
 		if err != nil || j.NoFeed {
 			return err
@@ -168,26 +169,26 @@ func (j *Journal) scan(in io.Reader) error {
 	}
 }
 
-// take counts one line.
-func (j *Journal) take(parse *Parser, text []byte) error {
-	n := int64(len(text))
+// countLine checks one whole line and counts it. It passes lines of the output in question to onLine.
+func (j *Journal) countLine(parse *Parser, text []byte) error {
+	size := int64(len(text))
 	if j.NoFeed {
-		text = fed(text)
+		text = withLineFeed(text)
 	}
-	sum, fault := parse.key(text, j.failed)
+	sum, fault := parse.key(text, j.isErrorsFile)
 	if errors.Is(fault, ErrOtherKind) {
 		return fmt.Errorf("line %d: %w", j.Lines+1, fault)
 	}
 	if fault != nil {
-		return j.complain()
+		return j.damagedLine()
 	}
-	if j.pass != nil && j.isOurs(parse) {
-		if err := j.pass(text, sum, parse); err != nil {
+	if j.onLine != nil && j.isOurs(parse) {
+		if err := j.onLine(text, sum, parse); err != nil {
 			return err
 		}
 	}
 	j.Lines++
-	j.Size += n
+	j.Size += size
 	if !j.isOurs(parse) {
 		j.Others++
 		return nil
@@ -195,7 +196,7 @@ func (j *Journal) take(parse *Parser, text []byte) error {
 	if parse.simulated {
 		j.Simulated++
 	}
-	if j.failed && parse.unasked(j.inputs) {
+	if j.isErrorsFile && parse.isUnaskedOf(j.inputs) {
 		j.unasked.add(sum)
 	}
 	if j.IDs != nil {
@@ -215,29 +216,29 @@ func (j *Journal) isOurs(parse *Parser) bool {
 	return j.output == "" || len(parse.output) == 0 || string(rawjson.Unquote(parse.output)) == j.output
 }
 
-// fed returns a copy of a last line, with the line feed that it lacks.
-func fed(text []byte) []byte { return append(text[:len(text):len(text)], '\n') }
+// withLineFeed returns a copy of a last line, with the line feed that it lacks.
+func withLineFeed(text []byte) []byte { return append(text[:len(text):len(text)], '\n') }
 
-// complain names the line after the last good one. If that is the first, nothing shows yet
-// that the file is ours.
-func (j *Journal) complain() error {
+// damagedLine returns the error for the line after the last good one. If that is the first, nothing shows yet that
+// the file is ours, and the error is ErrForeign.
+func (j *Journal) damagedLine() error {
 	if j.Lines == 0 {
 		return ErrForeign
 	}
 	return fmt.Errorf("line %d: %w", j.Lines+1, ErrDamaged)
 }
 
-// blame is complain, but for a bad first line it finds out whether the file is ours all
-// the same. The line itself may show that, or one that follows it.
-func (j *Journal) blame(text []byte, rest *lines.Reader, parse *Parser) error {
-	fault := j.complain()
-	ours := len(text) >= len(opening) && opens(text)
+// explainBadLine returns the error for a bad line, as damagedLine does. For a bad first line it also finds out
+// whether the file is ours all the same. The line itself may show that, or one that follows it.
+func (j *Journal) explainBadLine(text []byte, rest *lines.Reader, parse *Parser) error {
+	fault := j.damagedLine()
+	ours := len(text) >= len(opening) && mayBeOurs(text)
 	for n := 0; errors.Is(fault, ErrForeign) && !ours && n < lookAhead; n++ {
 		text, whole, err := rest.Cut()
 		if err != nil && len(text) == 0 {
 			break
 		}
-		_, other := parse.key(fed(bytes.TrimSuffix(text, []byte{'\n'})), j.failed)
+		_, other := parse.key(withLineFeed(bytes.TrimSuffix(text, []byte{'\n'})), j.isErrorsFile)
 		ours = whole && (other == nil || errors.Is(other, ErrOtherKind))
 	}
 	if !ours {
@@ -246,18 +247,17 @@ func (j *Journal) blame(text []byte, rest *lines.Reader, parse *Parser) error {
 	return fmt.Errorf("line %d: %w", j.Lines+1, ErrDamaged)
 }
 
-// tear takes the rest of a file for a torn line if a line of ours may begin so. After
-// lines of ours a few bytes are enough. They may end in zeros: a file system may have
-// made the file longer, and filled it no more before a loss of power. If no line shows
-// that the file is ours, the rest must show it, by a whole beginning.
-func (j *Journal) tear(rest []byte) error {
+// acceptTornLine takes the rest of a file for a torn line if a line of ours may begin so. After lines of ours a few
+// bytes are enough. They may end in zeros: a file system may have made the file longer, and filled it no more
+// before a loss of power. If no line shows that the file is ours, the rest must show it, by a whole beginning.
+func (j *Journal) acceptTornLine(rest []byte) error {
 	written := rest
 	if j.Lines > 0 {
 		written = bytes.TrimRight(rest, "\x00")
 	}
 	says := j.Lines > 0 || len(rest) == 0 || len(rest) >= len(opening)
-	if !says || !opens(written) {
-		return j.complain()
+	if !says || !mayBeOurs(written) {
+		return j.damagedLine()
 	}
 	j.Torn = int64(len(rest))
 	return nil
@@ -278,12 +278,13 @@ func (j *Journal) Append() (t *Tail, err error) {
 // made with the first line. A file that is there is opened even if it is empty, so that a
 // file that cannot be written to shows at once.
 func (j *Journal) AppendLazily() (*Tail, error) {
-	if info, err := os.Stat(j.path); j.there || err == nil && info.Mode().IsRegular() {
+	if info, err := os.Stat(j.path); j.exists || err == nil && info.Mode().IsRegular() {
 		return j.Append()
 	}
 	return j.tail(), nil
 }
 
+// tail returns the Tail behind the last whole line, without opening the file.
 func (j *Journal) tail() *Tail {
 	size := j.Size
 	if j.NoFeed {
@@ -295,7 +296,7 @@ func (j *Journal) tail() *Tail {
 // open opens the file for lines behind its last whole one, and makes a missing file. Until it is
 // closed, the file is this process's own. A file that has changed since it was read is refused.
 func (j *Journal) open() (*os.File, error) {
-	if !j.there {
+	if !j.exists {
 		return openEmpty(j.path)
 	}
 	file, err := os.OpenFile(j.path, os.O_RDWR|os.O_APPEND, fileMode)
@@ -312,15 +313,15 @@ func (j *Journal) open() (*os.File, error) {
 
 // claim makes an open file this process's own, and only then mends it: another process may be writing it.
 func (j *Journal) claim(file *os.File) error {
-	if err := own(file); err != nil {
+	if err := keepOthersOut(file); err != nil {
 		return err
 	}
-	return j.mend(file)
+	return j.trimToWholeLines(file)
 }
 
-// mend makes the file end with its last whole line, and that line with a line feed. It refuses a file of another
-// size than was read.
-func (j *Journal) mend(file *os.File) error {
+// trimToWholeLines makes the file end with its last whole line, and that line with a line feed. It refuses a file
+// of another size than was read.
+func (j *Journal) trimToWholeLines(file *os.File) error {
 	info, err := file.Stat()
 	if err != nil {
 		return err

@@ -110,15 +110,15 @@ func TestTornLineAlone(t *testing.T) {
 func TestOpening(t *testing.T) {
 	text := journalLine("a", "")
 	want := `{"id":"hr-` + keyOf("a")[:idDigits] + `","custom_id":"`
-	if text[:len(opening)] != want || !opens([]byte(want)) {
+	if text[:len(opening)] != want || !mayBeOurs([]byte(want)) {
 		t.Errorf("lines begin %q", text[:len(opening)])
 	}
 	for n := range len(want) {
-		if !opens([]byte(want[:n])) {
+		if !mayBeOurs([]byte(want[:n])) {
 			t.Errorf("a line may begin %q", want[:n])
 		}
 		other := []byte(want)
-		if other[n] ^= 0x40; opens(other) || opens(other[:n+1]) {
+		if other[n] ^= 0x40; mayBeOurs(other) || mayBeOurs(other[:n+1]) {
 			t.Errorf("no line begins %q", other[:n+1])
 		}
 	}
@@ -369,7 +369,7 @@ func FuzzResume(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		path := writeFile(t, string(text))
 		j, err := ReadJournal(path)
-		if err == nil && j.there && j.Size+j.Torn != int64(len(text)) || err == nil && j.NoFeed && j.Torn > 0 {
+		if err == nil && j.exists && j.Size+j.Torn != int64(len(text)) || err == nil && j.NoFeed && j.Torn > 0 {
 			t.Errorf("%d and %d of %d bytes", j.Size, j.Torn, len(text))
 		}
 	})

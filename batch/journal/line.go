@@ -194,6 +194,7 @@ func appendNumber(dst []byte, name string, value int64) []byte {
 	return strconv.AppendInt(append(dst, name...), value, 10)
 }
 
+// appendResponse appends the response, or null if the provider never answered.
 func appendResponse(dst []byte, r *Response) []byte {
 	if r == nil {
 		return append(dst, `,"response":null`...)
@@ -204,6 +205,7 @@ func appendResponse(dst []byte, r *Response) []byte {
 	return append(dst, '}')
 }
 
+// appendFailure appends the reason why the item failed, or null for a result.
 func appendFailure(dst []byte, f *Failure) []byte {
 	if f == nil {
 		return append(dst, `,"error":null`...)
@@ -224,16 +226,16 @@ func appendHeadrace(dst []byte, h *Headrace) []byte {
 	if h.Simulated {
 		dst = append(dst, `,"simulated":true`...)
 	}
-	dst = appendKnown(dst, `,"provider":`, h.Provider)
-	dst = appendKnown(dst, `,"dialect":`, h.Dialect)
-	dst = appendKnown(dst, `,"served":`, h.Served)
+	dst = appendIfSet(dst, `,"provider":`, h.Provider)
+	dst = appendIfSet(dst, `,"dialect":`, h.Dialect)
+	dst = appendIfSet(dst, `,"served":`, h.Served)
 	if h.Translated {
 		dst = append(dst, `,"translated":true`...)
 	}
 	if h.Fallback {
 		dst = append(dst, `,"fallback":true`...)
 	}
-	dst = appendKnown(dst, `,"finish":`, h.Finish)
+	dst = appendIfSet(dst, `,"finish":`, h.Finish)
 	dst = append(appendTokens(append(dst, `,"usage":{`...), h.Usage), '}')
 	dst = appendDoubtful(dst, h.Doubtful)
 	dst = appendCost(dst, h.CostUSD, h.CostSource)
@@ -248,7 +250,7 @@ func appendHeadrace(dst []byte, h *Headrace) []byte {
 	if h.File != "" {
 		dst = appendNumber(appendField(dst, `,"file":`, h.File), `,"file_line":`, int64(h.FileLine))
 	}
-	dst = appendKnown(dst, `,"output":`, h.Output)
+	dst = appendIfSet(dst, `,"output":`, h.Output)
 	if h.Metadata != nil {
 		dst = appendJSON(append(dst, `,"metadata":`...), h.Metadata, false)
 	}
@@ -278,7 +280,8 @@ func appendFailures(dst []byte, h *Headrace) []byte {
 	return dst
 }
 
-func appendKnown(dst []byte, name, value string) []byte {
+// appendIfSet appends a field, unless its value is "".
+func appendIfSet(dst []byte, name, value string) []byte {
 	if value == "" {
 		return dst
 	}
@@ -302,6 +305,7 @@ func appendText(dst []byte, n int, text *string) []byte {
 	return appendField(dst, `,"text":`, *text)
 }
 
+// textFits reports whether a text of so many bytes keeps a line of so many other bytes within MaxJournalLine.
 func textFits(line, text int) bool {
 	return text <= (MaxJournalLine-aroundText-line)/escapedByte
 }
@@ -343,7 +347,7 @@ func appendCost(dst []byte, cost *float64, source string) []byte {
 		return dst
 	}
 	dst = strconv.AppendFloat(append(dst, `,"cost_usd":`...), *cost, 'f', -1, 64)
-	return appendKnown(dst, `,"cost_source":`, source)
+	return appendIfSet(dst, `,"cost_source":`, source)
 }
 
 // appendEarlier writes the cost of earlier tries, if there is any.
@@ -383,9 +387,9 @@ func sumHolds(line []byte) bool {
 	if len(line) < sumLength {
 		return false
 	}
-	var room [sumLength]byte
+	var buffer [sumLength]byte
 	body := line[:len(line)-sumLength]
-	want := append(appendSum(room[:0], body), sumEnds[1:]...)
+	want := append(appendSum(buffer[:0], body), sumEnds[1:]...)
 	return string(want) == string(line[len(body):])
 }
 
@@ -393,26 +397,25 @@ func sumHolds(line []byte) bool {
 // stand as deep: in the line and in what headrace adds.
 const aroundBody = 2
 
-// appendJSON appends a body on one line. Valid JSON stays as it came; if it had line
-// breaks, it loses the white space around its values. Anything else becomes a string, and
-// so does JSON that would nest the line too deep to be read back. If a body is known to be
-// JSON, appendJSON checks only what valid JSON may still lack.
-func appendJSON(dst, body []byte, known bool) []byte {
+// appendJSON appends a body on one line. Valid JSON stays as it came; if it had line breaks, it loses the white
+// space around its values. Anything else becomes a string, and so does JSON that would nest the line too deep to be
+// read back. isJSON says that the body is known to be JSON: only what valid JSON may still lack is then checked.
+func appendJSON(dst, body []byte, isJSON bool) []byte {
 	if body = rawjson.Trim(body); len(body) == 0 {
 		return append(dst, "null"...)
 	}
-	breaks, ascii := bytes.IndexByte(body, '\n') >= 0 || bytes.IndexByte(body, '\r') >= 0, false
-	if !known || mayBeDeep(body) {
+	hasBreaks, isASCII := bytes.IndexByte(body, '\n') >= 0 || bytes.IndexByte(body, '\r') >= 0, false
+	if !isJSON || mayBeDeep(body) {
 		p := rawjson.Parser{Skim: true, Around: aroundBody}
 		if !p.Parse(body) {
 			return rawjson.AppendString(dst, string(body))
 		}
-		ascii = p.ASCII()
+		isASCII = p.ASCII()
 	}
-	if !ascii && !utf8.Valid(body) {
+	if !isASCII && !utf8.Valid(body) {
 		body = []byte(string([]rune(string(body)))) // each bad byte becomes U+FFFD, as JSON decoders do it
 	}
-	if !breaks {
+	if !hasBreaks {
 		return append(dst, body...)
 	}
 	return appendCompact(dst, body)

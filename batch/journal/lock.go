@@ -35,18 +35,18 @@ type Lock struct{ held *flock.Flock }
 // links to one output share its lock. A lock file that is a link, or that does not look
 // like a lock, is ErrForeignLock and stays as it is.
 func LockOutput(path string, others ...*Lock) (*Lock, error) {
-	l, err := lockName(realName(path)+LockSuffix, others)
+	l, err := lockFile(realName(path)+LockSuffix, others)
 	if err != nil {
 		return nil, fmt.Errorf("journal: lock %s: %w", path, err)
 	}
 	return l, nil
 }
 
-// lockName locks the file of that name and signs it. It begins again if the file lost its name
-// before the lock was had: such a lock would keep nobody out.
-func lockName(name string, others []*Lock) (*Lock, error) {
+// lockFile locks the file of that name and signs it. It begins again if the file lost its name before the lock was
+// had: such a lock would keep nobody out.
+func lockFile(name string, others []*Lock) (*Lock, error) {
 	for {
-		if err := mayLock(name); err != nil {
+		if err := checkLockName(name); err != nil {
 			return nil, err
 		}
 		held := flock.New(name, flock.SetFlag(os.O_CREATE|os.O_RDWR|disk.NoFollow), flock.SetPermissions(fileMode))
@@ -57,16 +57,16 @@ func lockName(name string, others []*Lock) (*Lock, error) {
 		if !ours {
 			return nil, lockedBy(name, others)
 		}
-		if hasName(held, name) {
-			return sign(held, name)
+		if stillHasName(held, name) {
+			return writePid(held, name)
 		}
 		_ = held.Close()
 	}
 }
 
-// mayLock refuses a name whose file cannot be a lock. If a link comes under the name later,
-// it is not followed.
-func mayLock(name string) error {
+// checkLockName refuses a name whose file cannot be a lock. If a link comes under the name later, it is not
+// followed.
+func checkLockName(name string) error {
 	info, err := os.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -82,9 +82,9 @@ func mayLock(name string) error {
 
 func foreignLock(name string) error { return fmt.Errorf("%s: %w", name, ErrForeignLock) }
 
-// hasName reports whether the locked file is the one that has the name now. Between our opening it and
+// stillHasName reports whether the locked file is the one that has the name now. Between our opening it and
 // locking it, its holder may have removed it, and another file may have come there.
-func hasName(held *flock.Flock, name string) bool {
+func stillHasName(held *flock.Flock, name string) bool {
 	ours, err := held.Stat()
 	if err != nil {
 		return false
@@ -93,9 +93,9 @@ func hasName(held *flock.Flock, name string) bool {
 	return err == nil && os.SameFile(ours, named)
 }
 
-// sign writes our pid into the locked file. The pid is for people: if it cannot be written,
-// the lock holds all the same.
-func sign(held *flock.Flock, name string) (*Lock, error) {
+// writePid writes our pid into the locked file. The pid is for people: if it cannot be written, the lock holds all
+// the same.
+func writePid(held *flock.Flock, name string) (*Lock, error) {
 	file, err := os.OpenFile(name, os.O_RDWR|disk.NoFollow, fileMode)
 	if err != nil {
 		return &Lock{held}, nil
@@ -121,20 +121,21 @@ func pidIn(file io.Reader) (pid string, ok bool) {
 	return pid, err == nil && len(text) <= maxPid && strings.Trim(pid, "0123456789") == ""
 }
 
-// lockedBy returns the error that names the holder of a lock. That is one of our own locks on the same output
-// (ErrSameFile), or another process (ErrLocked), which wrote its pid right after it locked the file.
+// lockedBy returns the error that names the holder of a lock. If that is one of our own locks on the same output,
+// the error is ErrSameFile. Otherwise it is another process (ErrLocked), which wrote its pid right after it locked
+// the file.
 func lockedBy(name string, others []*Lock) error {
 	for _, l := range others {
-		if l != nil && hasName(l.held, name) {
+		if l != nil && stillHasName(l.held, name) {
 			return ErrSameFile
 		}
 	}
 	return fmt.Errorf("it is in use by %s: %w", holder(name), ErrLocked)
 }
 
-// own keeps an open file from processes that use another name for it, a hard link, and so
-// another lock. It holds until the file is closed. A device belongs to everybody.
-func own(file *os.File) error {
+// keepOthersOut keeps an open file from processes that use another name for it, a hard link, and so another lock.
+// It holds until the file is closed. A device belongs to everybody.
+func keepOthersOut(file *os.File) error {
 	info, err := file.Stat()
 	if err != nil {
 		return err
@@ -195,7 +196,7 @@ func holder(name string) string {
 // locked, so that a waiting process sees that it has gone: no two can hold the lock. If
 // another file has come under the name, that file stays.
 func (l *Lock) Unlock() error {
-	if hasName(l.held, l.held.Path()) {
+	if stillHasName(l.held, l.held.Path()) {
 		_ = os.Remove(l.held.Path()) // where an open file cannot be removed, it stays, unlocked
 	}
 	if err := l.held.Close(); err != nil {

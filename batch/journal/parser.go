@@ -15,8 +15,8 @@ import (
 // No other program's line is likely to begin so by chance.
 const opening = `{"id":"hr-########################","custom_id":"`
 
-// opens reports whether a line of ours may begin with text, as far as both of them go.
-func opens(text []byte) bool {
+// mayBeOurs reports whether a line of ours may begin with text, as far as both of them go.
+func mayBeOurs(text []byte) bool {
 	for i := range min(len(text), len(opening)) {
 		switch c := text[i]; {
 		case opening[i] != '#':
@@ -44,8 +44,8 @@ type Entry struct {
 	Earlier   Earlier  // tries of earlier runs
 }
 
-// all returns what all tries of the item have cost, this one included.
-func (e *Entry) all() Earlier {
+// totalCost returns what all tries of the item have cost, this one included.
+func (e *Entry) totalCost() Earlier {
 	sum := e.Earlier
 	sum.Doubtful.Add(e.Doubtful)
 	switch {
@@ -60,10 +60,10 @@ func (e *Entry) all() Earlier {
 // Parser reads lines one by one, results and failures alike, from a file that holds both.
 // The zero value is ready. A Parser belongs to one goroutine.
 type Parser struct {
-	line  rawjson.Parser
-	inner []rawjson.Member // of what headrace adds
-	room  []rawjson.Member // for what lies deeper
-	skims bool             // the sum of a line is proof enough that it is JSON
+	line      rawjson.Parser
+	inner     []rawjson.Member // of what headrace adds
+	scratch   []rawjson.Member // for what lies deeper
+	trustsSum bool             // the sum of a line is proof enough that it is JSON
 
 	// Of the line read last:
 	id        []byte // its custom id, quoted
@@ -94,27 +94,27 @@ func (p *Parser) entry(sum keys.Sum) (e Entry, err error) {
 	)
 	e = Entry{Key: sum.String(), Simulated: p.simulated}
 	if e.Failed = !rawjson.IsNull(p.fault); e.Failed {
-		p.room = rawjson.Members(p.fault, p.room[:0])
-		e.Code = string(rawjson.Unquote(find(p.room, "code")))
+		p.scratch = rawjson.Members(p.fault, p.scratch[:0])
+		e.Code = string(rawjson.Unquote(memberValue(p.scratch, "code")))
 	}
 	for _, m := range p.inner {
 		switch string(m.Name) {
 		case "line":
-			all.read(&line, m.Value)
+			all.integer(&line, m.Value)
 		case "attempts":
-			all.read(&e.Attempts, m.Value)
+			all.integer(&e.Attempts, m.Value)
 		case "usage":
-			p.room = rawjson.Members(m.Value, p.room[:0])
-			all.usage(&e.Usage, p.room)
+			p.scratch = rawjson.Members(m.Value, p.scratch[:0])
+			all.usage(&e.Usage, p.scratch)
 		case "doubtful":
-			p.room = rawjson.Members(m.Value, p.room[:0])
-			all.doubtful(&e.Doubtful, p.room)
+			p.scratch = rawjson.Members(m.Value, p.scratch[:0])
+			all.doubtful(&e.Doubtful, p.scratch)
 		case "cost_usd":
 			e.CostUSD = new(float64)
 			all.money(e.CostUSD, m.Value)
 		case "earlier":
-			p.room = rawjson.Members(m.Value, p.room[:0])
-			all.earlier(&e.Earlier, p.room)
+			p.scratch = rawjson.Members(m.Value, p.scratch[:0])
+			all.earlier(&e.Earlier, p.scratch)
 		}
 	}
 	e.Line = int(line)
@@ -129,7 +129,7 @@ type numbers struct{ bad bool }
 
 func (n *numbers) note(err error) { n.bad = n.bad || err != nil }
 
-func (n *numbers) read(into *int64, value []byte) {
+func (n *numbers) integer(into *int64, value []byte) {
 	number, err := strconv.ParseInt(string(value), 10, 64)
 	*into = number
 	n.note(err)
@@ -141,24 +141,26 @@ func (n *numbers) money(into *float64, value []byte) {
 	n.note(err)
 }
 
+// earlier reads the cost of earlier tries from the members of their object.
 func (n *numbers) earlier(e *Earlier, ms []rawjson.Member) {
 	for _, m := range ms {
 		switch string(m.Name) {
 		case "cost_usd":
 			n.money(&e.CostUSD, m.Value)
 		case "unpriced":
-			n.read(&e.Unpriced, m.Value)
+			n.integer(&e.Unpriced, m.Value)
 		case "doubtful":
 			n.doubtful(&e.Doubtful, rawjson.Members(m.Value, nil))
 		}
 	}
 }
 
+// doubtful reads the counts and the cost of doubtful calls from the members of their object.
 func (n *numbers) doubtful(d *Doubtful, ms []rawjson.Member) {
 	for _, m := range ms {
 		switch string(m.Name) {
 		case "calls":
-			n.read(&d.Calls, m.Value)
+			n.integer(&d.Calls, m.Value)
 		case "at_most_usd":
 			n.money(&d.USD, m.Value)
 		}
@@ -172,15 +174,15 @@ func (n *numbers) usage(u *Usage, ms []rawjson.Member) {
 	for _, m := range ms {
 		switch string(m.Name) {
 		case "input_tokens":
-			n.read(&u.InputTokens, m.Value)
+			n.integer(&u.InputTokens, m.Value)
 		case "output_tokens":
-			n.read(&u.OutputTokens, m.Value)
+			n.integer(&u.OutputTokens, m.Value)
 		case "cached_tokens":
-			n.read(&u.CachedTokens, m.Value)
+			n.integer(&u.CachedTokens, m.Value)
 		case "cache_write_tokens":
-			n.read(&u.CacheWriteTokens, m.Value)
+			n.integer(&u.CacheWriteTokens, m.Value)
 		case "reasoning_tokens":
-			n.read(&u.ReasoningTokens, m.Value)
+			n.integer(&u.ReasoningTokens, m.Value)
 		}
 	}
 }
@@ -191,15 +193,15 @@ const (
 	CodeUntranslatable = "untranslatable" // it cannot be translated for the provider
 )
 
-// unasked reports whether the line read last has one of these codes and is from one of the
-// inputs: its message begins with the name.
-func (p *Parser) unasked(inputs []string) bool {
+// isUnaskedOf reports whether the line read last is about an input line that could not be asked, from one of the
+// inputs. Its message then begins with the input's name.
+func (p *Parser) isUnaskedOf(inputs []string) bool {
 	if len(inputs) == 0 {
 		return false
 	}
-	p.room = rawjson.Members(p.fault, p.room[:0])
-	code := string(rawjson.Unquote(find(p.room, "code")))
-	message := string(rawjson.Unquote(find(p.room, "message")))
+	p.scratch = rawjson.Members(p.fault, p.scratch[:0])
+	code := string(rawjson.Unquote(memberValue(p.scratch, "code")))
+	message := string(rawjson.Unquote(memberValue(p.scratch, "message")))
 	return (code == CodeInvalidLine || code == CodeUntranslatable) &&
 		slices.ContainsFunc(inputs, func(name string) bool { return strings.HasPrefix(message, name+":") })
 }
@@ -217,40 +219,40 @@ func (p *Parser) key(text []byte, failed bool) (keys.Sum, error) {
 
 // read reads a whole line. It returns the key, and why the item failed, null if it did not.
 func (p *Parser) read(text []byte) (sum keys.Sum, fault []byte, err error) {
-	if len(text) < len(opening) || !opens(text) || !sumHolds(text) || !p.members(text) {
+	if len(text) < len(opening) || !mayBeOurs(text) || !sumHolds(text) || !p.members(text) {
 		return sum, nil, errNotOurs
 	}
 	line := p.line.Members
-	id, fault, head := find(line, "id"), find(line, "error"), find(line, "headrace")
+	id, fault, head := memberValue(line, "id"), memberValue(line, "error"), memberValue(line, "headrace")
 	if len(fault) == 0 || len(head) == 0 || head[0] != '{' {
 		return sum, nil, errNotOurs
 	}
 	p.inner = rawjson.Members(head, p.inner[:0])
-	key := find(p.inner, "key")
+	key := memberValue(p.inner, "key")
 	if !rawjson.IsString(key) || !rawjson.IsString(id) {
 		return sum, nil, errNotOurs
 	}
 	sum, ok := keys.Parse(rawjson.Unquote(key))
-	if !ok || !p.skims && string(rawjson.Unquote(id)) != resultID(sum.String()) {
+	if !ok || !p.trustsSum && string(rawjson.Unquote(id)) != resultID(sum.String()) {
 		return sum, nil, errNotOurs // the id is made of the key: a flipped bit in either shows
 	}
-	p.id = find(line, "custom_id") // a string, as the line opens
-	p.output, p.fault = find(p.inner, "output"), fault
-	p.simulated = string(find(p.inner, "simulated")) == "true"
+	p.id = memberValue(line, "custom_id") // a string, as the line opens
+	p.output, p.fault = memberValue(p.inner, "output"), fault
+	p.simulated = string(memberValue(p.inner, "simulated")) == "true"
 	return sum, fault, nil
 }
 
 // members finds the members of a line whose sum holds.
 func (p *Parser) members(text []byte) bool {
-	if p.skims {
+	if p.trustsSum {
 		p.line.Members = rawjson.Members(text, p.line.Members[:0])
 		return true
 	}
 	return p.line.Parse(text) && (p.line.ASCII() || utf8.Valid(text))
 }
 
-// find returns the value of a member, nil if it is missing.
-func find(ms []rawjson.Member, name string) []byte {
+// memberValue returns the value of a member, nil if it is missing.
+func memberValue(ms []rawjson.Member, name string) []byte {
 	for _, m := range ms {
 		if string(m.Name) == name {
 			return m.Value

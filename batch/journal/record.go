@@ -30,7 +30,7 @@ func Records(output, errorsPath string, take func(*Record) error) error {
 //
 // It reads the errors file twice: before the output, to know which of its items have a result, and after it. A run may have
 // written that file anew in between.
-func eachItem(output, errorsPath string, take func(keys.Sum, *Record, *Parser) error) (*Journal, error) {
+func eachItem(output, errorsPath string, visit func(keys.Sum, *Record, *Parser) error) (*Journal, error) {
 	failures, err := ReadErrorsOf(output, errorsPath, output)
 	if err != nil {
 		return nil, err
@@ -39,20 +39,20 @@ func eachItem(output, errorsPath string, take func(keys.Sum, *Record, *Parser) e
 	if err != nil {
 		return nil, fmt.Errorf("journal: read %s: %w", errorsPath, err)
 	}
-	var over KeySet // failed items that have a result by now
+	var answered KeySet // failed items that have a result by now
 	var record Record
 	results := &Journal{path: output, noKeys: true}
-	results.pass = func(text []byte, sum keys.Sum, p *Parser) error {
+	results.onLine = func(text []byte, sum keys.Sum, p *Parser) error {
 		if failures.Keys.sums.Has(sum) {
-			over.add(sum)
+			answered.add(sum)
 		}
-		if len(places) > 0 && places[p.place()] {
-			places[p.place()] = false
+		if len(places) > 0 && places[p.itemPlace()] {
+			places[p.itemPlace()] = false
 		}
 		record = Record{Text: text, Offset: results.Size, Members: p.line.Members, Headrace: p.inner}
-		return take(sum, &record, p)
+		return visit(sum, &record, p)
 	}
-	if _, err = results.from(nil); err != nil {
+	if _, err = results.load(nil); err != nil {
 		return nil, err
 	}
 	if failures, err = ReadErrorsOf(output, errorsPath, output); err != nil {
@@ -67,11 +67,11 @@ func eachItem(output, errorsPath string, take func(keys.Sum, *Record, *Parser) e
 		record = Record{Text: text, Offset: offset, Failed: true, Members: p.line.Members, Headrace: p.inner}
 		offset += int64(len(text))
 		last, several := latest[sum]
-		stands, known := places[p.place()]
-		if !failures.isOurs(p) || over.sums.Has(sum) || several && last != n || p.neverAsked() && known && !stands {
+		stands, known := places[p.itemPlace()]
+		if !failures.isOurs(p) || answered.sums.Has(sum) || several && last != n || p.neverAsked() && known && !stands {
 			return nil
 		}
-		return take(sum, &record, p)
+		return visit(sum, &record, p)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("journal: read %s: %w", errorsPath, err)
@@ -81,7 +81,7 @@ func eachItem(output, errorsPath string, take func(keys.Sum, *Record, *Parser) e
 
 // Record reads a line that Records has passed before, as fast.
 func (p *Parser) Record(text []byte) (Record, error) {
-	p.skims = true
+	p.trustsSum = true
 	_, fault, err := p.read(text)
 	if err != nil {
 		return Record{}, ErrChanged
@@ -97,7 +97,7 @@ func (j *Journal) unaskedPlaces() (places map[string]bool, err error) {
 			if places == nil {
 				places = make(map[string]bool)
 			}
-			places[p.place()] = true
+			places[p.itemPlace()] = true
 		}
 		return nil
 	})
@@ -105,12 +105,12 @@ func (j *Journal) unaskedPlaces() (places map[string]bool, err error) {
 
 // neverAsked reports whether the line read last is about an input line that could not be asked.
 func (p *Parser) neverAsked() bool {
-	p.room = rawjson.Members(p.fault, p.room[:0])
-	code := string(rawjson.Unquote(find(p.room, "code")))
+	p.scratch = rawjson.Members(p.fault, p.scratch[:0])
+	code := string(rawjson.Unquote(memberValue(p.scratch, "code")))
 	return code == CodeInvalidLine || code == CodeUntranslatable
 }
 
-// place names the item of the line read last: if two lines of an input give one id, it is good in one of them.
-func (p *Parser) place() string {
-	return string(find(p.inner, "line")) + " " + string(rawjson.Unquote(p.id))
+// itemPlace names the item of the line read last: if two lines of an input give one id, it is good in one of them.
+func (p *Parser) itemPlace() string {
+	return string(memberValue(p.inner, "line")) + " " + string(rawjson.Unquote(p.id))
 }

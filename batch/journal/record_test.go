@@ -36,7 +36,7 @@ func TestRecordsAreTheItems(t *testing.T) {
 		if r.Failed {
 			from = failed
 		}
-		if !strings.HasPrefix(from[r.Offset:], string(r.Text)) || string(find(r.Members, "custom_id")) == "" || string(find(r.Headrace, "line")) == "" {
+		if !strings.HasPrefix(from[r.Offset:], string(r.Text)) || string(memberValue(r.Members, "custom_id")) == "" || string(memberValue(r.Headrace, "line")) == "" {
 			t.Errorf("%d, %v: %q", r.Offset, r.Failed, r.Text)
 		}
 		got = append(got, string(r.Text))

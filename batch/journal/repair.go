@@ -48,20 +48,20 @@ func RepairErrors(path string) (*Repaired, error) { return repair(disk.Real(), p
 
 // repair repairs the output at path, or the errors file there if failed. It works on the disk d,
 // which tests replace. If the file is good, nothing is written and As is empty.
-func repair(d disk.Disk, path string, failed bool) (*Repaired, error) {
-	j, err := readJournal(path, failed, nil)
+func repair(d disk.Disk, path string, isErrorsFile bool) (*Repaired, error) {
+	j, err := readJournal(path, isErrorsFile, nil)
 	switch {
 	case err == nil:
 		return &Repaired{Kept: j.Lines}, nil
 	case !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrForeign):
 		return nil, err
 	}
-	s := &salvage{failed: failed, disk: d, none: ErrForeign}
+	s := &salvage{failed: isErrorsFile, disk: d, noGoodLine: ErrForeign}
 	if errors.Is(err, ErrDamaged) {
-		s.none = ErrRuined
+		s.noGoodLine = ErrRuined
 	}
 	target := linkedTo(path) // the kept file lies next to the file, not next to a link to it
-	if err := replace(d, target, func(out *bufio.Writer) error { return s.from(target, out) }); err != nil {
+	if err := replace(d, target, func(out *bufio.Writer) error { return s.copyGoodLines(target, out) }); err != nil {
 		return nil, fmt.Errorf("journal: repair %s: %w", path, disk.Bare(err))
 	}
 	return &s.Repaired, nil
@@ -70,36 +70,36 @@ func repair(d disk.Disk, path string, failed bool) (*Repaired, error) {
 // salvage copies the good parts of a file.
 type salvage struct {
 	Repaired
-	failed bool
-	none   error // the error for a file without a good line
-	disk   disk.Disk
-	parse  Parser
-	out    *bufio.Writer
+	failed     bool
+	noGoodLine error // the error for a file without a good line
+	disk       disk.Disk
+	parse      Parser
+	out        *bufio.Writer
 }
 
-// from writes the good lines of the file at path to out, and then gives the file a second
-// name. That name lasts before the new file takes the first one. So the original is there
-// under one name or the other, whenever the power goes.
-func (s *salvage) from(path string, out *bufio.Writer) error {
+// copyGoodLines writes the good lines of the file at path to out, and then gives the file a second name. That name
+// lasts before the new file takes the first one. So the original is there under one name or the other, whenever the
+// power goes.
+func (s *salvage) copyGoodLines(path string, out *bufio.Writer) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = file.Close() }() // it was only read
 	s.out = out
-	r := lines.New(file, MaxJournalLine)
-	for n := 1; err == nil; n++ {
+	reader := lines.New(file, MaxJournalLine)
+	for line := 1; err == nil; line++ {
 		var text []byte
 		var whole bool
-		if text, whole, err = r.Cut(); err != nil && !lines.AtEnd(err) {
+		if text, whole, err = reader.Cut(); err != nil && !lines.AtEnd(err) {
 			return err
 		}
-		if fault := s.line(n, text, whole); fault != nil {
+		if fault := s.salvageLine(line, text, whole); fault != nil {
 			return fault
 		}
 	}
 	if s.Kept == 0 {
-		return s.none
+		return s.noGoodLine
 	}
 	if err := out.Flush(); err != nil {
 		return err
@@ -112,9 +112,9 @@ func (s *salvage) from(path string, out *bufio.Writer) error {
 	return nil
 }
 
-// line keeps a line, or the good parts of it. Several lines stand in one where a line feed
-// was lost, or where zeros cover the end of one line and the beginning of another.
-func (s *salvage) line(n int, text []byte, whole bool) error {
+// salvageLine keeps a line, or the good parts of it. Several lines stand in one where a line feed was lost, or
+// where zeros cover the end of one line and the beginning of another.
+func (s *salvage) salvageLine(n int, text []byte, whole bool) error {
 	if !whole {
 		s.drop(n, text)
 		return nil
@@ -127,7 +127,7 @@ func (s *salvage) line(n int, text []byte, whole bool) error {
 			text = text[end:]
 			continue
 		}
-		if err := s.keep(n, fed(text[:size])); err != nil {
+		if err := s.keep(n, withLineFeed(text[:size])); err != nil {
 			return err
 		}
 		text = bytes.TrimPrefix(text[size:], []byte{'\n'})
@@ -150,6 +150,7 @@ func (s *salvage) keep(n int, text []byte) error {
 	return err
 }
 
+// drop records a stretch without a good line; beyond maxDropped it only counts.
 func (s *salvage) drop(n int, text []byte) {
 	if len(s.Dropped) == maxDropped {
 		s.More++
@@ -163,13 +164,13 @@ func (s *salvage) drop(n int, text []byte) {
 // quotes are escaped there.
 func nextOpening(text []byte) int {
 	const fixed = `{"id":"hr-`
-	for at := 1; at < len(text); at++ {
-		next := bytes.Index(text[at:], []byte(fixed))
+	for offset := 1; offset < len(text); offset++ {
+		next := bytes.Index(text[offset:], []byte(fixed))
 		if next < 0 {
 			break
 		}
-		if at += next; len(text)-at >= len(opening) && opens(text[at:]) {
-			return at
+		if offset += next; len(text)-offset >= len(opening) && mayBeOurs(text[offset:]) {
+			return offset
 		}
 	}
 	return len(text)
@@ -178,13 +179,13 @@ func nextOpening(text []byte) int {
 // goodLine returns the length of the line that begins text, without its line feed; 0 if no
 // sum in it holds.
 func goodLine(text []byte) int {
-	for at := 0; ; at++ {
-		next := bytes.Index(text[at:], []byte(sumBegins))
+	for offset := 0; ; offset++ {
+		next := bytes.Index(text[offset:], []byte(sumBegins))
 		if next < 0 {
 			return 0
 		}
-		at += next
-		if end := at + sumLength - 1; end <= len(text) && sumHolds(fed(text[:end])) {
+		offset += next
+		if end := offset + sumLength - 1; end <= len(text) && sumHolds(withLineFeed(text[:end])) {
 			return end
 		}
 	}
@@ -192,7 +193,7 @@ func goodLine(text []byte) int {
 
 // customID reads the custom id from the beginning of a line; "" if that is damaged too.
 func customID(text []byte) string {
-	if len(text) < len(opening) || !opens(text) {
+	if len(text) < len(opening) || !mayBeOurs(text) {
 		return ""
 	}
 	quoted := text[len(opening)-1:]

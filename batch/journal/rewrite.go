@@ -23,13 +23,13 @@ type Order struct{ keys []uint64 }
 // Add puts the item with this key behind the others. It ignores a key that is not valid.
 func (o *Order) Add(key string) {
 	if sum, ok := keys.Parse([]byte(key)); ok {
-		o.keys = append(o.keys, short(sum))
+		o.keys = append(o.keys, orderKey(sum))
 	}
 }
 
-// short returns 64 bits of a key. If two items share them, one may stand where the other
-// should; neither is lost.
-func short(sum keys.Sum) uint64 { return binary.BigEndian.Uint64(sum[:8]) }
+// orderKey returns 64 bits of a key. If two items share them, one may stand where the other should; neither is
+// lost.
+func orderKey(sum keys.Sum) uint64 { return binary.BigEndian.Uint64(sum[:8]) }
 
 // ArrangeBytesPerLine is the memory that Arrange takes for each line, besides the order:
 // where the line is, and where it should be. If all lines stand in order, it takes none.
@@ -51,10 +51,10 @@ func Arrange(path string, order *Order, until func() error) (moved bool, err err
 // takes no memory, has found a line out of order.
 func arrange(d disk.Disk, path string, order *Order, until func() error) (moved bool, err error) {
 	a := arranger{journal: Journal{path: path, noKeys: true}, order: order.keys, until: until}
-	if _, err := a.journal.from(nil); err != nil {
+	if _, err := a.journal.load(nil); err != nil {
 		return false, err
 	}
-	if err = a.check(); errors.Is(err, errOutOfOrder) {
+	if err = a.checkOrder(); errors.Is(err, errOutOfOrder) {
 		moved, err = a.sort()
 	}
 	if err == nil && moved {
@@ -81,25 +81,25 @@ type place struct {
 	size, rank uint32 // rank is the line's place in the order, behind if the order does not have it
 }
 
-const behind = math.MaxUint32
+const rankBehind = math.MaxUint32
 
 func (p *place) end() int64 { return p.offset + int64(p.size) }
 
 var errOutOfOrder = errors.New("out of order")
 
-// check walks along the file and the order side by side. If the lines are in order, it
-// takes no memory. It treats a line that is missing from the order as out of order.
-func (a *arranger) check() error {
+// checkOrder returns errOutOfOrder unless the lines are in order. It walks along the file and the order side by
+// side, and takes no memory. A line that is missing from the order counts as out of order.
+func (a *arranger) checkOrder() error {
 	if a.journal.Torn > 0 || a.journal.NoFeed {
 		return ErrChanged
 	}
-	at := 0
+	position := 0
 	return a.journal.each(func(_ int, sum keys.Sum, _ []byte, _ *Parser) error {
-		key := short(sum)
-		for at < len(a.order) && a.order[at] != key {
-			at++
+		key := orderKey(sum)
+		for position < len(a.order) && a.order[position] != key {
+			position++
 		}
-		if at == len(a.order) {
+		if position == len(a.order) {
 			return errOutOfOrder
 		}
 		return a.until()
@@ -112,7 +112,7 @@ func (a *arranger) sort() (moved bool, err error) {
 	a.places = make([]place, 0, a.journal.Lines)
 	offset := int64(0)
 	err = a.journal.each(func(_ int, sum keys.Sum, text []byte, _ *Parser) error {
-		a.places = append(a.places, place{key: short(sum), offset: offset, size: uint32(len(text)), rank: behind})
+		a.places = append(a.places, place{key: orderKey(sum), offset: offset, size: uint32(len(text)), rank: rankBehind})
 		offset += int64(len(text))
 		return a.until()
 	})
@@ -130,7 +130,7 @@ func (a *arranger) rank() {
 	slices.SortFunc(a.places, func(x, y place) int { return cmp.Compare(x.key, y.key) })
 	for rank, key := range a.order {
 		at, _ := slices.BinarySearchFunc(a.places, key, func(p place, key uint64) int { return cmp.Compare(p.key, key) })
-		for ; at < len(a.places) && a.places[at].key == key && a.places[at].rank == behind; at++ {
+		for ; at < len(a.places) && a.places[at].key == key && a.places[at].rank == rankBehind; at++ {
 			a.places[at].rank = uint32(rank)
 		}
 	}
@@ -184,7 +184,7 @@ func (j *Journal) DropSuperseded(results *KeySet, inputs ...string) (dropped int
 // Still says that a run has met the item with that key in its input, and lets its line stand.
 func (j *Journal) Still(key string) {
 	if sum, ok := keys.Parse([]byte(key)); ok {
-		j.still.add(sum)
+		j.stillMet.add(sum)
 	}
 }
 
@@ -192,20 +192,20 @@ func (j *Journal) Still(key string) {
 // once to find each item's last line, and once to count. Only if some line goes does it write
 // the others. So it holds no line in memory.
 func (j *Journal) dropSuperseded(d disk.Disk, results *KeySet, inputs ...string) (dropped int, err error) {
-	now, err := (&Journal{path: j.path, failed: true, output: j.output, inputs: inputs}).from(nil)
+	current, err := (&Journal{path: j.path, isErrorsFile: true, output: j.output, inputs: inputs}).load(nil)
 	if err != nil {
 		return 0, err
 	}
-	last, err := now.latest()
+	last, err := current.latest()
 	if err != nil {
 		return 0, err
 	}
 	keep := func(line int, sum keys.Sum, p *Parser) bool {
 		latest, several := last[sum]
-		return !now.isOurs(p) ||
-			!results.sums.Has(sum) && (!several || latest == line) && !(line <= j.Lines && now.unasked.sums.Has(sum) && !j.still.sums.Has(sum))
+		return !current.isOurs(p) ||
+			!results.sums.Has(sum) && (!several || latest == line) && !(line <= j.Lines && current.unasked.sums.Has(sum) && !j.stillMet.sums.Has(sum))
 	}
-	err = now.each(func(line int, sum keys.Sum, _ []byte, p *Parser) error {
+	err = current.each(func(line int, sum keys.Sum, _ []byte, p *Parser) error {
 		if !keep(line, sum, p) {
 			dropped++
 		}
@@ -214,8 +214,8 @@ func (j *Journal) dropSuperseded(d disk.Disk, results *KeySet, inputs ...string)
 	if err != nil || dropped == 0 {
 		return 0, err
 	}
-	err = replace(d, now.path, func(out *bufio.Writer) error {
-		return now.each(func(line int, sum keys.Sum, text []byte, p *Parser) error {
+	err = replace(d, current.path, func(out *bufio.Writer) error {
+		return current.each(func(line int, sum keys.Sum, text []byte, p *Parser) error {
 			if !keep(line, sum, p) {
 				return nil
 			}
@@ -224,7 +224,7 @@ func (j *Journal) dropSuperseded(d disk.Disk, results *KeySet, inputs ...string)
 		})
 	})
 	if err != nil {
-		return 0, fmt.Errorf("journal: rewrite %s: %w", now.path, disk.Bare(err))
+		return 0, fmt.Errorf("journal: rewrite %s: %w", current.path, disk.Bare(err))
 	}
 	return dropped, nil
 }
@@ -235,9 +235,9 @@ func (j *Journal) latest() (map[keys.Sum]int, error) {
 		return nil, nil //nolint:nilnil // no item has
 	}
 	last := make(map[keys.Sum]int)
-	var seen KeySet
+	var seenKeys KeySet
 	return last, j.each(func(line int, sum keys.Sum, _ []byte, p *Parser) error {
-		if j.isOurs(p) && !seen.add(sum) {
+		if j.isOurs(p) && !seenKeys.add(sum) {
 			last[sum] = line
 		}
 		return nil
@@ -245,18 +245,18 @@ func (j *Journal) latest() (map[keys.Sum]int, error) {
 }
 
 // Costs holds what items of an errors file have cost. The zero value is empty.
-type Costs struct{ of map[keys.Sum]*Earlier }
+type Costs struct{ byKey map[keys.Sum]*Earlier }
 
 // Costs reads what the items have cost. Those that cost nothing take no room.
 func (j *Journal) Costs() (c Costs, err error) {
-	c.of = make(map[keys.Sum]*Earlier)
+	c.byKey = make(map[keys.Sum]*Earlier)
 	err = j.each(func(_ int, sum keys.Sum, _ []byte, p *Parser) error {
 		if !j.isOurs(p) {
 			return nil
 		}
 		e, err := p.entry(sum)
-		if cost := e.all(); cost != (Earlier{}) {
-			c.of[sum] = &cost // a later line has the cost of those before it
+		if cost := e.totalCost(); cost != (Earlier{}) {
+			c.byKey[sum] = &cost // a later line has the cost of those before it
 		}
 		return err
 	})
@@ -268,16 +268,16 @@ func (j *Journal) Costs() (c Costs, err error) {
 
 // Of returns what the item with that key has cost; nil: nothing.
 func (c Costs) Of(key string) *Earlier {
-	if len(c.of) == 0 {
+	if len(c.byKey) == 0 {
 		return nil
 	}
 	sum, _ := keys.Parse([]byte(key))
-	return c.of[sum]
+	return c.byKey[sum]
 }
 
 // each goes over the whole lines of a journal again.
 func (j *Journal) each(visit func(line int, sum keys.Sum, text []byte, p *Parser) error) error {
-	if !j.there {
+	if !j.exists {
 		return nil
 	}
 	file, err := os.Open(j.path)
@@ -285,17 +285,17 @@ func (j *Journal) each(visit func(line int, sum keys.Sum, text []byte, p *Parser
 		return disk.Bare(err)
 	}
 	defer func() { _ = file.Close() }() // it was only read
-	r := lines.New(io.LimitReader(file, j.Size), MaxJournalLine)
+	reader := lines.New(io.LimitReader(file, j.Size), MaxJournalLine)
 	var parse Parser
 	for n := 1; n <= j.Lines; n++ {
-		text, _, err := r.Cut()
+		text, _, err := reader.Cut()
 		if err != nil && j.NoFeed && n == j.Lines && lines.AtEnd(err) {
-			text, err = fed(text), nil
+			text, err = withLineFeed(text), nil
 		}
 		if err != nil {
 			return ErrChanged
 		}
-		sum, err := parse.key(text, j.failed)
+		sum, err := parse.key(text, j.isErrorsFile)
 		if err != nil {
 			return ErrChanged
 		}

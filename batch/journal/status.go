@@ -73,7 +73,7 @@ func ReadItems(output, errorsPath string, take func(*Item)) (*Progress, error) {
 		} else {
 			p.addResult(l, &e)
 		}
-		l.pass(&e, r.Text, take)
+		l.passItem(&e, r.Text, take)
 		return nil
 	})
 	if err != nil {
@@ -92,13 +92,13 @@ func newProgress() *Progress {
 
 // A Counter counts lines one by one, as [ReadItems] counts those of files. Its caller passes one line for each item.
 type Counter struct {
-	all   *Progress
-	take  func(*Item)
-	parse Parser
+	progress *Progress
+	take     func(*Item)
+	parse    Parser
 }
 
 // NewCounter returns a Counter, which also passes each item to take. Nil takes none.
-func NewCounter(take func(*Item)) *Counter { return &Counter{all: newProgress(), take: take} }
+func NewCounter(take func(*Item)) *Counter { return &Counter{progress: newProgress(), take: take} }
 
 // Add counts a line of a result or of a failure, line feed included. Text that no journal has written is ErrDamaged.
 func (c *Counter) Add(text []byte) error {
@@ -107,19 +107,19 @@ func (c *Counter) Add(text []byte) error {
 		return err
 	}
 	if e.Failed {
-		c.all.addFailure(&c.parse, &e)
+		c.progress.addFailure(&c.parse, &e)
 	} else {
-		c.all.addResult(&c.parse, &e)
+		c.progress.addResult(&c.parse, &e)
 	}
-	c.parse.pass(&e, text, c.take)
+	c.parse.passItem(&e, text, c.take)
 	return nil
 }
 
 // Progress returns the sums so far.
-func (c *Counter) Progress() *Progress { return c.all }
+func (c *Counter) Progress() *Progress { return c.progress }
 
-// pass passes the line read last, and what it says, to take. A number that cannot be read is 0.
-func (p *Parser) pass(e *Entry, text []byte, take func(*Item)) {
+// passItem passes the line read last to take, with its model, lane and times. A number that cannot be read is 0.
+func (p *Parser) passItem(e *Entry, text []byte, take func(*Item)) {
 	if take == nil {
 		return
 	}
@@ -132,28 +132,30 @@ func (p *Parser) pass(e *Entry, text []byte, take func(*Item)) {
 		case "lane":
 			item.Lane = string(rawjson.Unquote(m.Value))
 		case "queued_ms":
-			all.read(&item.QueuedMS, m.Value)
+			all.integer(&item.QueuedMS, m.Value)
 		case "waited_ms":
-			all.read(&item.WaitedMS, m.Value)
+			all.integer(&item.WaitedMS, m.Value)
 		case "latency_ms":
-			all.read(&item.LatencyMS, m.Value)
+			all.integer(&item.LatencyMS, m.Value)
 		}
 	}
 	take(&item)
 }
 
+// addResult counts a result: its attempts, usage, cost and model.
 func (p *Progress) addResult(l *Parser, e *Entry) {
 	p.Done++
-	if string(find(l.inner, "filtered")) == "true" {
+	if string(memberValue(l.inner, "filtered")) == "true" {
 		p.Filtered++
 	}
 	p.Attempts += e.Attempts
 	p.Usage.add(e.Usage)
 	p.addCost(l, e.CostUSD)
-	countName(p.Models, string(rawjson.Unquote(find(l.inner, "model"))))
-	p.add(e)
+	countName(p.Models, string(rawjson.Unquote(memberValue(l.inner, "model"))))
+	p.addCommon(e)
 }
 
+// addFailure counts a failed item: its attempts, usage, cost and code.
 func (p *Progress) addFailure(l *Parser, e *Entry) {
 	p.Failed++
 	p.Tried += e.Attempts
@@ -162,11 +164,11 @@ func (p *Progress) addFailure(l *Parser, e *Entry) {
 		p.FailedUSD += p.addCost(l, e.CostUSD)
 	}
 	countName(p.Failures, e.Code)
-	p.add(e)
+	p.addCommon(e)
 }
 
-// add adds what results and failures have in common.
-func (p *Progress) add(e *Entry) {
+// addCommon adds what results and failures have in common.
+func (p *Progress) addCommon(e *Entry) {
 	p.Doubtful.Add(e.Doubtful)
 	p.Doubtful.Add(e.Earlier.Doubtful)
 	p.CostUSD += e.Earlier.CostUSD
@@ -183,20 +185,20 @@ func (p *Progress) add(e *Entry) {
 
 // addCost counts the cost of an item, nil if it is unknown.
 func (p *Progress) addCost(l *Parser, cost *float64) (usd float64) {
-	name := string(rawjson.Unquote(find(l.inner, "lane")))
-	of, known := p.Lanes[name]
+	name := string(rawjson.Unquote(memberValue(l.inner, "lane")))
+	lane, known := p.Lanes[name]
 	if cost == nil {
 		p.Unpriced++
-		of.Unpriced++
+		lane.Unpriced++
 	} else {
 		usd = *cost
 		p.CostUSD += usd
 		p.Priced++
-		of.USD += usd
-		of.Priced++
+		lane.USD += usd
+		lane.Priced++
 	}
 	if known || len(p.Lanes) < maxNames {
-		p.Lanes[name] = of
+		p.Lanes[name] = lane
 	}
 	return usd
 }

@@ -21,15 +21,15 @@ func TestLockOfARemovedFileIsNone(t *testing.T) {
 		t.Fatal(ours, err)
 	}
 	defer held.Close()
-	if !hasName(held, name) {
+	if !stillHasName(held, name) {
 		t.Error("it is the file under the name, and does not count")
 	}
 	must.Do(t, os.Remove(name))
-	if hasName(held, name) {
+	if stillHasName(held, name) {
 		t.Error("no file has the name, and it counts")
 	}
 	must.Do(t, os.WriteFile(name, nil, 0o600))
-	if hasName(held, name) {
+	if stillHasName(held, name) {
 		t.Error("another file has the name, and it counts")
 	}
 }
