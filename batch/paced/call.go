@@ -35,13 +35,13 @@ type Call struct {
 	Model     string // "" if the request names none
 	Body      []byte // not to be changed; nil if there is none or it is over MaxBody
 
-	whole bool      // Body is all of it
-	once  io.Reader // a body over MaxBody; nil once it was sent
+	isWhole bool      // Body is all of it
+	unread  io.Reader // a body over MaxBody; nil once it was sent
 }
 
-// endings are the ends of paths by which requests ask a model, and their operations. The answer to
+// operationPaths are the ends of paths by which requests ask a model, and their operations. The answer to
 // an operation may be a stream.
-var endings = []struct{ path, operation string }{
+var operationPaths = []struct{ path, operation string }{
 	{"/chat/completions", provider.Chat},
 	{"/completions", provider.Completions},
 	{"/embeddings", provider.Embeddings},
@@ -60,41 +60,42 @@ var endings = []struct{ path, operation string }{
 	{"/invoke-with-response-stream", provider.Invoke},
 }
 
-// read makes a call of a request, and reads its body up to MaxBody.
-func read(req *http.Request) (*Call, error) {
-	c := &Call{Request: req, whole: true}
+// newCall makes a call of a request, and reads its body up to MaxBody.
+func newCall(req *http.Request) (*Call, error) {
+	c := &Call{Request: req, isWhole: true}
 	if req.Body != nil && req.Body != http.NoBody {
 		if err := c.readBody(); err != nil {
 			return nil, err
 		}
 	}
 	if req.Method == http.MethodPost && req.URL != nil {
-		c.ask()
+		c.findModel()
 	}
 	return c, nil
 }
 
+// readBody keeps the body if it is within MaxBody. Of a longer one it keeps a reader, which can be sent once.
 func (c *Call) readBody() error {
-	var b bytes.Buffer
-	from := c.Request.Body
+	var buffer bytes.Buffer
+	body := c.Request.Body
 	if n := c.Request.ContentLength; n > 0 && n <= MaxBody {
-		b.Grow(int(n) + bytes.MinRead)
+		buffer.Grow(int(n) + bytes.MinRead)
 	}
-	switch n, err := io.Copy(&b, io.LimitReader(from, MaxBody+1)); {
+	switch n, err := io.Copy(&buffer, io.LimitReader(body, MaxBody+1)); {
 	case err != nil:
-		return errors.Join(err, from.Close())
+		return errors.Join(err, body.Close())
 	case n > MaxBody:
-		c.whole, c.once = false, io.MultiReader(&b, from)
+		c.isWhole, c.unread = false, io.MultiReader(&buffer, body)
 		return nil
 	}
-	c.Body = b.Bytes()
-	return from.Close()
+	c.Body = buffer.Bytes()
+	return body.Close()
 }
 
-// ask finds out what the request asks of which model. Gemini, Bedrock and Azure have the model in
+// findModel finds out which operation the request asks of which model. Gemini, Bedrock and Azure have the model in
 // the path, all others in the body.
-func (c *Call) ask() {
-	for _, e := range endings {
+func (c *Call) findModel() {
+	for _, e := range operationPaths {
 		before, is := strings.CutSuffix(c.Request.URL.Path, e.path)
 		if !is {
 			continue
@@ -138,20 +139,20 @@ func (c *Call) Cost() batch.Cost {
 func (c *Call) request(ctx context.Context) (*http.Request, error) {
 	req := c.Request.WithContext(ctx)
 	switch {
-	case c.whole && len(c.Body) > 0:
+	case c.isWhole && len(c.Body) > 0:
 		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(c.Body)), nil }
 		req.Body, _ = req.GetBody()
 		req.ContentLength = int64(len(c.Body))
-	case c.whole:
+	case c.isWhole:
 		if req.Body != nil {
 			req.Body, req.ContentLength = http.NoBody, 0
 		}
-	case c.once != nil:
+	case c.unread != nil:
 		req.Body = struct {
 			io.Reader
 			io.Closer
-		}{c.once, c.Request.Body}
-		c.once = nil
+		}{c.unread, c.Request.Body}
+		c.unread = nil
 	default:
 		body, err := req.GetBody() // it is there, or the call may not be repeated
 		if err != nil {
@@ -164,7 +165,7 @@ func (c *Call) request(ctx context.Context) (*http.Request, error) {
 
 // close closes a body that was not read to its end. The base may have closed it, too.
 func (c *Call) close() {
-	if !c.whole {
+	if !c.isWhole {
 		_ = c.Request.Body.Close()
 	}
 }
@@ -174,7 +175,7 @@ func (c *Call) close() {
 // a model twice costs no more than money, as in a run. Anything else must be safe to do twice, by
 // its method or since the client says so.
 func (c *Call) mayRepeat(undone bool) bool {
-	if !c.whole && c.Request.GetBody == nil {
+	if !c.isWhole && c.Request.GetBody == nil {
 		return false
 	}
 	if undone || c.Operation != "" {

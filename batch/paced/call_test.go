@@ -33,7 +33,7 @@ func TestLaneAndCostOfACall(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, err := read(req)
+		c, err := newCall(req)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,7 +41,7 @@ func TestLaneAndCostOfACall(t *testing.T) {
 			t.Errorf("%s: lane %q, operation %q, body %q; want %q %q", test.url, c.Pool(), c.Operation, c.Body, test.lane, test.operation)
 		}
 	}
-	c, err := read(post(t.Context(), "http://h", chat))
+	c, err := newCall(post(t.Context(), "http://h", chat))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestBodyIsClosedInAnyCase(t *testing.T) {
 	shared := shares(t)
 	base := trip(func(*http.Request) (*http.Response, error) { t.Error("sent"); return nil, io.EOF })
 	paced := Transport(shared, base)
-	broken := &closer{Reader: ending{io.ErrNoProgress}}
+	broken := &closer{Reader: errorReader{io.ErrNoProgress}}
 	req := post(t.Context(), "http://h", "")
 	req.Body = broken
 	if _, err := paced.RoundTrip(req); !errors.Is(err, io.ErrNoProgress) || broken.closed != 1 {

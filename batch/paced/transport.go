@@ -58,7 +58,7 @@ func (t *transport) CloseIdleConnections() { t.base.CloseIdleConnections() }
 // RoundTrip returns once the head of the answer has come, or the call has ended without one. The
 // call's goroutine ends when the answer was read or closed, or ctx has ended.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	c, err := read(req)
+	c, err := newCall(req)
 	if err != nil {
 		return nil, err
 	}
@@ -67,11 +67,11 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, t.fault
 	}
 	f := &flight{err: errGone, base: &t.base, answer: make(chan *http.Response, 1), done: make(chan struct{})}
-	f.give = f.pass
+	f.give = f.passAnswer
 	go func() {
 		defer close(f.done)
 		defer c.close()
-		_, f.err = batch.Do(req.Context(), t.shared, c, f.try, t.opts...)
+		_, f.err = batch.Do(req.Context(), t.shared, c, f.tryOnce, t.opts...)
 	}()
 	select {
 	case resp := <-f.answer:
@@ -83,7 +83,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return resp, nil
 	default:
 	}
-	return f.end(req.Context())
+	return f.finalAnswer(req.Context())
 }
 
 // Forward makes the call c as [Transport] does, in the caller's goroutine and with no other. give
@@ -96,7 +96,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 // no body: c.Body is sent, all of it. It is for programs that stand between a client and a
 // provider, such as package serve.
 func Forward(ctx context.Context, shared *batch.Shared, base http.RoundTripper, c *Call, give func(*http.Response) error, opts ...batch.Option) (*http.Response, error) {
-	c.whole = true
+	c.isWhole = true
 	f := &flight{base: &provider.Transport{Base: base}}
 	f.give = func(ctx context.Context, resp *http.Response) error {
 		err := give(resp)
@@ -107,16 +107,16 @@ func Forward(ctx context.Context, shared *batch.Shared, base http.RoundTripper, 
 			return context.Cause(ctx)
 		}
 		provider.RecorderFrom(ctx).Cut()
-		return f.ends(err)
+		return f.endWith(err)
 	}
-	_, f.err = batch.Do(ctx, shared, c, f.try, opts...)
+	_, f.err = batch.Do(ctx, shared, c, f.tryOnce, opts...)
 	if f.err == nil {
 		return nil, nil //nolint:nilnil // the answer was given
 	}
 	if ctx.Err() != nil {
 		return f.refusal, f.err
 	}
-	return f.end(ctx)
+	return f.finalAnswer(ctx)
 }
 
 // flight is one call on its way. Its goroutine owns the fields until done is closed.
@@ -127,18 +127,19 @@ type flight struct {
 	done   chan struct{}
 
 	refusal *http.Response // of the latest try
-	last    error          // of the try after which there must be no other; nil: there may be
+	lastErr error          // of the try after which there must be no other; nil: there may be
 	err     error          // of batch.Do
 }
 
-// end returns what the client gets of a call that has ended without a good answer.
-func (f *flight) end(ctx context.Context) (*http.Response, error) {
+// finalAnswer returns what the client gets of a call that has ended without a good answer: the last refusal, or an
+// error.
+func (f *flight) finalAnswer(ctx context.Context) (*http.Response, error) {
 	switch {
 	case ctx.Err() != nil:
 	case f.refusal != nil:
 		return f.refusal, nil
-	case f.last != nil:
-		return nil, f.last
+	case f.lastErr != nil:
+		return nil, f.lastErr
 	}
 	return nil, f.err
 }
@@ -158,44 +159,44 @@ var (
 	errPassed  = errors.New("paced: the client has the answer")
 )
 
-// try sends the request once. An error that it marks as permanent ends the call.
+// tryOnce sends the request once. An error that it marks as permanent ends the call.
 //
-// A try that was cut off by its timeout is judged without regard to such a mark. Then there is one
-// more, which sends nothing.
-func (f *flight) try(ctx context.Context, c *Call) (none struct{}, err error) {
-	if f.last != nil {
-		return none, batch.Permanent(f.last)
+// A try that was cut off by its timeout is judged without regard to such a mark. Then there is one more, which
+// sends nothing.
+func (f *flight) tryOnce(ctx context.Context, c *Call) (none struct{}, err error) {
+	if f.lastErr != nil {
+		return none, batch.Permanent(f.lastErr)
 	}
 	f.refusal = nil
 	req, err := c.request(ctx)
 	if err != nil {
-		return none, f.ends(err)
+		return none, f.endWith(err)
 	}
 	resp, err := f.base.RoundTrip(req)
 	switch {
 	case err != nil:
 		if !c.mayRepeat(provider.Unsent(err)) {
-			return none, f.ends(err)
+			return none, f.endWith(err)
 		}
 		return none, err
 	case resp.StatusCode >= http.StatusBadRequest:
 		resp.Request = c.Request
-		return none, f.refused(ctx, c, resp)
+		return none, f.keepRefusal(ctx, c, resp)
 	}
 	resp.Request = c.Request
 	return none, f.begin(ctx, resp)
 }
 
-// ends marks err as the last of the call.
-func (f *flight) ends(err error) error {
-	f.last = err
+// endWith marks err as the last error of the call, after which there is no other try.
+func (f *flight) endWith(err error) error {
+	f.lastErr = err
 	return batch.Permanent(err)
 }
 
-// refused keeps a failed answer for the client, and returns its error, which says whether the call
-// goes back in line. An answer that would stop the lane ends the call. So does a 403 in words that nobody knows, such as the
-// page of a firewall: a client that sends the same again is blocked for longer.
-func (f *flight) refused(ctx context.Context, c *Call, resp *http.Response) error {
+// keepRefusal keeps a failed answer for the client, and returns its error, which decides whether the call is tried
+// again. An answer that would stop the lane ends the call. So does a 403 in unknown words, such as the page of a
+// firewall: a client that sends the same again is blocked for longer.
+func (f *flight) keepRefusal(ctx context.Context, c *Call, resp *http.Response) error {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxRefusal+1))
 	switch {
 	case err != nil:
@@ -205,24 +206,24 @@ func (f *flight) refused(ctx context.Context, c *Call, resp *http.Response) erro
 		err = io.EOF
 	}
 	_ = resp.Body.Close() // all that the client gets was read
-	resp.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), ending{err}))
+	resp.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), errorReader{err}))
 	f.refusal = resp
 
 	record := provider.RecorderFrom(ctx).Snapshot()
 	fault := record.Failure(errRefused)
-	first, _ := fault.Kind.StopsLaneAfter()
+	stopsAfter, _ := fault.Kind.StopsLaneAfter()
 	blocked := resp.StatusCode == http.StatusForbidden && fault.Kind == provider.TransportFault
 	undone := fault.Kind == provider.Throttled || fault.Kind == provider.Overloaded
-	if fault.Kind.StopsLane() || first > 0 || blocked || max(fault.RetryAfter, record.RetryAfter) > mostWait || !c.mayRepeat(undone) {
-		return f.ends(fault)
+	if fault.Kind.StopsLane() || stopsAfter > 0 || blocked || max(fault.RetryAfter, record.RetryAfter) > mostWait || !c.mayRepeat(undone) {
+		return f.endWith(fault)
 	}
 	return fault
 }
 
-// ending is a reader that has nothing but its error.
-type ending struct{ error }
+// errorReader is a reader that has nothing but its error.
+type errorReader struct{ error }
 
-func (e ending) Read([]byte) (int, error) { return 0, e.error }
+func (e errorReader) Read([]byte) (int, error) { return 0, e.error }
 
 // begin stops the clock of the try: from here on the client decides how long it waits, and there is
 // no other try.
@@ -231,12 +232,12 @@ func (f *flight) begin(ctx context.Context, resp *http.Response) error {
 		_ = resp.Body.Close()
 		return ctx.Err()
 	}
-	f.last = errPassed
+	f.lastErr = errPassed
 	return f.give(ctx, resp)
 }
 
-// pass gives the answer to the client, and waits until it was read or closed.
-func (f *flight) pass(ctx context.Context, resp *http.Response) error {
+// passAnswer gives the answer to the client, and waits until it was read or closed.
+func (f *flight) passAnswer(ctx context.Context, resp *http.Response) error {
 	if resp.Body == nil || resp.Body == http.NoBody {
 		f.answer <- resp
 		return nil
@@ -271,25 +272,26 @@ type body struct {
 	done  <-chan struct{}
 }
 
+// Read reads from the body, and reports its end when it comes.
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	switch {
 	case errors.Is(err, io.EOF):
-		b.end(nil)
+		b.reportEnd(nil)
 	case err != nil:
-		b.end(err)
+		b.reportEnd(err)
 	}
 	return n, err
 }
 
 func (b *body) Close() error {
 	err := b.ReadCloser.Close()
-	b.end(nil)
+	b.reportEnd(nil)
 	return err
 }
 
-// end reports the first end, and waits until the call's place is free.
-func (b *body) end(err error) {
+// reportEnd reports the first end, and waits until the call's place is free.
+func (b *body) reportEnd(err error) {
 	select {
 	case b.ended <- err:
 	default:

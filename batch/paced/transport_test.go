@@ -253,7 +253,7 @@ func TestAnswerThatBreaksIsNotRepeated(t *testing.T) {
 		var tries, doubtful int
 		broken := func(*http.Request) (*http.Response, error) {
 			r := reply(200, "")
-			r.Body = io.NopCloser(io.MultiReader(strings.NewReader(answered[:20]), ending{io.ErrUnexpectedEOF}))
+			r.Body = io.NopCloser(io.MultiReader(strings.NewReader(answered[:20]), errorReader{io.ErrUnexpectedEOF}))
 			return r, nil
 		}
 		client := &http.Client{Transport: Transport(shared, script(&tries, broken), batch.WithEnds(func(e batch.End) { doubtful += e.Doubtful.Calls }))}
