@@ -21,15 +21,15 @@ type keeper struct {
 	cfg  Config
 	disk disk.Disk
 
-	ours      os.FileInfo // the file as first seen: its identity never changes
-	made      bool        // the folder entry of the file is synced
-	fault     error       // the first failure: bundles that come after it are kept
-	lost      bool        // no second try can help against the fault
-	open      bundle      // written, and not yet known to be safe; without the text
-	unwritten bundle      // not written, kept for another try
-	room      int         // maximum number of bytes kept
-	over      bool        // the lack of room was reported
-	err       error       // the error of Close
+	fileInfo      os.FileInfo // the file as first seen: its identity never changes
+	folderSynced  bool        // the folder entry of the file is synced
+	fault         error       // the first failure: bundles that come after it are kept
+	unrecoverable bool        // no second try can help against the fault
+	unsynced      bundle      // written, and not yet known to be safe; without the text
+	unwritten     bundle      // not written, kept for another try
+	maxHeld       int         // maximum number of bytes kept
+	roomReported  bool        // the lack of room was reported
+	err           error       // the error of Close
 
 	clock  clockwork.Clock
 	timer  clockwork.Timer // of the next sync
@@ -45,7 +45,7 @@ func newKeeper(w *writer, cfg Config) keeper {
 	// The length does not matter: the timer is stopped before it can fire.
 	timer := clock.NewTimer(syncEvery)
 	timer.Stop()
-	return keeper{w: w, cfg: cfg, disk: disk.Real(), room: unwrittenBytes, clock: clock, timer: timer}
+	return keeper{w: w, cfg: cfg, disk: disk.Real(), maxHeld: unwrittenBytes, clock: clock, timer: timer}
 }
 
 // keep writes one bundle, and makes it safe when that is due. After a fault it holds the
@@ -69,9 +69,9 @@ func (k *keeper) keep(b *bundle) {
 // write takes over those lines of a bundle that are whole in the file.
 func (k *keeper) write(b *bundle) error {
 	n, err := k.w.writeLines(b)
-	k.open.items = append(k.open.items, b.items[:n]...)
-	k.open.awaits = k.open.awaits || b.awaits
-	b.forget(n)
+	k.unsynced.items = append(k.unsynced.items, b.items[:n]...)
+	k.unsynced.hasWaiter = k.unsynced.hasWaiter || b.hasWaiter
+	b.removeFirst(n)
 	if n > 0 && k.cfg.Written != nil {
 		k.cfg.Written(n)
 	}
@@ -81,9 +81,9 @@ func (k *keeper) write(b *bundle) error {
 	return fmt.Errorf("saver: write %s: %w", k.w.name, disk.Bare(err))
 }
 
-// due reports whether to settle with the disk now; if not, the timer fires when it is time.
+// due reports whether to sync now. If not, it makes sure that the timer fires when it is time.
 func (k *keeper) due() bool {
-	if k.cfg.Durability == OS || k.open.awaits || len(k.open.items) >= syncLines {
+	if k.cfg.Durability == OS || k.unsynced.hasWaiter || len(k.unsynced.items) >= syncLines {
 		return true
 	}
 	wait := syncEvery - k.clock.Now().Sub(k.synced)
@@ -98,29 +98,29 @@ func (k *keeper) due() bool {
 // was stopped finds that nothing is due.
 func (k *keeper) tick() {
 	k.armed = false
-	if len(k.open.items) > 0 && k.due() {
+	if len(k.unsynced.items) > 0 && k.due() {
 		k.secure()
 	}
 }
 
-// secure settles with the disk: lines written before are then safe, or lost.
+// secure syncs the file, and reports all lines written so far as saved or as lost.
 func (k *keeper) secure() {
-	if len(k.open.items) == 0 {
+	if len(k.unsynced.items) == 0 {
 		return
 	}
 	if k.armed {
 		k.timer.Stop()
 		k.armed = false
 	}
-	if err := k.settle(); err != nil {
+	if err := k.syncFile(); err != nil {
 		// Pages that could not be written may be dropped, and the next sync succeeds all
 		// the same. After a failed sync, nothing about the file is known.
-		k.lost = true
+		k.unrecoverable = true
 		k.fail(fmt.Errorf("saver: save %s: %w", k.w.name, disk.Bare(err)))
-		k.giveUp(&k.open)
+		k.reportUnsaved(&k.unsynced)
 		return
 	}
-	k.open.settle(nil)
+	k.unsynced.reportAll(nil)
 }
 
 // fail records the first fault and reports it.
@@ -133,18 +133,18 @@ func (k *keeper) fail(err error) {
 	}
 }
 
-// settle waits for the disk, as far as Durability asks for it, and checks whether the file
-// still has its name.
-func (k *keeper) settle() (err error) {
+// syncFile waits for the disk, as far as Durability asks for it. It returns an error if the file no longer has its
+// name.
+func (k *keeper) syncFile() (err error) {
 	if k.w.file == nil {
 		return nil
 	}
-	if k.ours == nil { // this is the file that is being written to
-		if k.ours, err = k.w.file.Stat(); err != nil {
+	if k.fileInfo == nil { // this is the file that is being written to
+		if k.fileInfo, err = k.w.file.Stat(); err != nil {
 			return err
 		}
 	}
-	if !k.ours.Mode().IsRegular() {
+	if !k.fileInfo.Mode().IsRegular() {
 		return nil
 	}
 	if k.cfg.Durability == Sync {
@@ -152,54 +152,54 @@ func (k *keeper) settle() (err error) {
 			return err
 		}
 		k.synced = k.clock.Now()
-		if !k.made {
+		if !k.folderSynced {
 			k.disk.SyncFolder(k.w.name)
-			k.made = true
+			k.folderSynced = true
 		}
 	}
-	return k.w.stillThere(k.ours)
+	return k.w.stillThere(k.fileInfo)
 }
 
 // hold keeps unsaved lines for another try, as far as there is room. Before it loses a
 // line it makes such a try: the disk may have room again. Later lines never displace held
 // ones.
 func (k *keeper) hold(b *bundle) {
-	if len(k.unwritten.buf)+len(b.buf) > k.room {
-		k.again()
+	if len(k.unwritten.buf)+len(b.buf) > k.maxHeld {
+		k.retryHeld()
 	}
-	if k.lost {
-		k.giveUp(&k.unwritten) // these came first
-		k.giveUp(b)
+	if k.unrecoverable {
+		k.reportUnsaved(&k.unwritten) // these came first
+		k.reportUnsaved(b)
 		return
 	}
 	before, n := len(k.unwritten.buf), 0
-	for ; n < len(b.items) && before+b.items[n].end <= k.room; n++ {
+	for ; n < len(b.items) && before+b.items[n].end <= k.maxHeld; n++ {
 		item := b.items[n]
 		item.end += before
 		k.unwritten.items = append(k.unwritten.items, item)
 	}
 	k.unwritten.buf = append(k.unwritten.buf, b.buf[:b.start(n)]...)
-	if b.forget(n); len(b.items) == 0 {
+	if b.removeFirst(n); len(b.items) == 0 {
 		return
 	}
-	k.giveUp(b)
-	if !k.over && k.cfg.Fault != nil {
+	k.reportUnsaved(b)
+	if !k.roomReported && k.cfg.Fault != nil {
 		k.cfg.Fault(fmt.Errorf("saver: write %s: %w", k.w.name, ErrHeld))
 	}
-	k.over = true
+	k.roomReported = true
 }
 
-// again tries to write the lines that are held. Lines that it cannot write stay held.
-func (k *keeper) again() {
-	if len(k.unwritten.items) == 0 || k.lost || k.w.err != nil {
+// retryHeld tries to write the lines that are held. Lines that it cannot write stay held.
+func (k *keeper) retryHeld() {
+	if len(k.unwritten.items) == 0 || k.unrecoverable || k.w.err != nil {
 		return
 	}
 	_ = k.write(&k.unwritten) // the first fault was already reported
 	k.secure()
 }
 
-// giveUp records the lines as unsaved, and reports that to those who wait for them.
-func (k *keeper) giveUp(b *bundle) {
+// reportUnsaved records the lines as unsaved, and reports that to those who wait for them.
+func (k *keeper) reportUnsaved(b *bundle) {
 	if len(b.items) == 0 {
 		return
 	}
@@ -212,36 +212,36 @@ func (k *keeper) giveUp(b *bundle) {
 	for _, item := range b.items[:min(len(b.items), namedUnsaved-len(unsaved.IDs))] {
 		unsaved.IDs = append(unsaved.IDs, lines.Clip(item.id))
 	}
-	b.settle(k.fault)
+	b.reportAll(k.fault)
 }
 
 // close makes the written lines safe, tries once more to write the held ones, and closes
 // the file.
 func (k *keeper) close() {
 	k.secure()
-	k.again()
-	k.giveUp(&k.unwritten)
-	fault := k.finish()
+	k.retryHeld()
+	k.reportUnsaved(&k.unwritten)
+	fault := k.lastCheck()
 	if fault != nil {
 		k.fail(fault)
 	}
 	k.err = cmp.Or(k.err, fault)
 }
 
-// finish looks at the file one last time, as this run may not have written for long. Lines
-// of an earlier run count as saved too, and that run may have been killed before a sync.
-func (k *keeper) finish() (err error) {
+// lastCheck checks the file one last time and closes it, as this run may not have written for long. Lines of an
+// earlier run count as saved too, and that run may have been killed before a sync.
+func (k *keeper) lastCheck() (err error) {
 	switch {
-	case k.w.file == nil || k.lost:
-	case !k.made:
-		err = disk.Bare(k.settle())
+	case k.w.file == nil || k.unrecoverable:
+	case !k.folderSynced:
+		err = disk.Bare(k.syncFile())
 	default:
-		err = k.w.stillThere(k.ours)
+		err = k.w.stillThere(k.fileInfo)
 	}
 	if err != nil {
 		err = fmt.Errorf("saver: save %s: %w", k.w.name, err)
 	}
-	return errors.Join(err, k.w.leave())
+	return errors.Join(err, k.w.close())
 }
 
 // writer writes whole lines behind a tail, or to a writer that is not a file of ours.
@@ -267,7 +267,7 @@ func newWriter(tail *journal.Tail) *writer {
 // cuts off the part of a line that a failed write has left; if even that fails, no line may
 // follow. It cuts nothing off a foreign writer: a line feed ends the torn piece before the
 // next line, so that the piece spoils only itself.
-func (w *writer) writeLines(b *bundle) (n int, err error) {
+func (w *writer) writeLines(b *bundle) (whole int, err error) {
 	if w.out == nil { // its first line makes the file
 		if w.file, w.err = w.tail.Open(); w.err != nil {
 			return 0, w.err
@@ -284,14 +284,14 @@ func (w *writer) writeLines(b *bundle) (n int, err error) {
 	if err == nil && written < len(b.buf) {
 		err = io.ErrShortWrite
 	}
-	for n < len(b.items) && b.items[n].end <= written {
-		n++
+	for whole < len(b.items) && b.items[whole].end <= written {
+		whole++
 	}
-	w.size += int64(b.start(n))
-	if w.torn = err != nil && written > b.start(n); w.torn && w.file != nil {
+	w.size += int64(b.start(whole))
+	if w.torn = err != nil && written > b.start(whole); w.torn && w.file != nil {
 		w.torn, w.err = false, w.file.Truncate(w.size)
 	}
-	return n, err
+	return whole, err
 }
 
 // stillThere compares the written file with the one that has its name now.
@@ -303,8 +303,8 @@ func (w *writer) stillThere(ours os.FileInfo) error {
 	return nil
 }
 
-// leave closes the file without waiting for the disk.
-func (w *writer) leave() (err error) {
+// close closes the file without waiting for the disk.
+func (w *writer) close() (err error) {
 	if w.file != nil {
 		if err = w.file.Close(); err != nil {
 			err = fmt.Errorf("saver: close %s: %w", w.name, disk.Bare(err))

@@ -175,14 +175,14 @@ func TestUnwrittenIsBounded(t *testing.T) {
 	var faults []error
 	out := &sized{}
 	k := newKeeper(&writer{name: "out", out: out}, Config{Fault: func(err error) { faults = append(faults, err) }})
-	k.room = 100
+	k.maxHeld = 100
 	lost := map[string]error{}
 	keep := func(id string, sizes ...int) {
 		b := new(bundle)
 		for n, size := range sizes {
 			id := id + strings.Repeat("'", n)
 			b.buf = append(b.buf, make([]byte, size)...)
-			b.items = append(b.items, kept{end: len(b.buf), id: id, done: func(err error) { lost[id] = err }})
+			b.items = append(b.items, bundleLine{end: len(b.buf), id: id, done: func(err error) { lost[id] = err }})
 		}
 		k.keep(b)
 	}

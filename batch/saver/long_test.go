@@ -40,7 +40,7 @@ func waitsOutside(t *testing.T, l journal.Line, size, all int) {
 				s.Save(l, nil)
 				taken <- true
 			}
-			for n := range saveRoom { // short ones need not wait
+			for n := range queueLines { // short ones need not wait
 				s.Save(savedLine(n), nil)
 			}
 			close(taken)

@@ -29,15 +29,15 @@ const (
 	// either, Save waits: memory stays bounded however slow the disk is.
 	commitBytes = 4 << 20
 	commitLines = 4096
-	// saveRoom is the number of lines that may be on their way to be gathered. If a field
+	// queueLines is the number of lines that may be on their way to be gathered. If a field
 	// of a line has more than longLine bytes, Save waits until the line is gathered. So
 	// these lines take 16 MiB at most, plus one long line for each goroutine that saves.
-	saveRoom = 256
-	longLine = 64 << 10
-	// patience is the number of times a bundle lets others run before it is handed over.
+	queueLines = 256
+	longLine   = 64 << 10
+	// maxYields is the number of times a bundle lets others run before it is handed over.
 	// With 64 calls in flight on two busy processors, three times make 6 % fewer writes,
 	// and more make hardly fewer. It is bounded, so that no crowd keeps a line waiting.
-	patience = 3
+	maxYields = 3
 	// unwrittenBytes bounds the lines kept for another try after a failed write: the results of
 	// the calls then in flight. Clients read as much at once by default: 64 calls may have
 	// 4 MiB each.
@@ -72,15 +72,15 @@ type Config struct {
 // the next 10 ms. Save may be called by many goroutines.
 type Saver struct {
 	cfg     Config
-	lines   chan saving
+	lines   chan pendingLine
 	commits chan *bundle
 	spare   chan *bundle // the bundle of the two that is neither gathered nor committed
 	over    chan struct{}
 	keeper  keeper
 }
 
-// saving is one line on its way.
-type saving struct {
+// pendingLine is one line on its way.
+type pendingLine struct {
 	line     journal.Line
 	done     func(error)
 	gathered chan struct{} // closed when the line is gathered; nil: nobody waits for that
@@ -99,7 +99,7 @@ func To(out io.Writer, name string, cfg Config) *Saver {
 // commit writes the other.
 func start(w *writer, cfg Config) *Saver {
 	s := &Saver{
-		cfg: cfg, lines: make(chan saving, saveRoom), commits: make(chan *bundle),
+		cfg: cfg, lines: make(chan pendingLine, queueLines), commits: make(chan *bundle),
 		spare: make(chan *bundle, 2), over: make(chan struct{}),
 		keeper: newKeeper(w, cfg),
 	}
@@ -116,16 +116,17 @@ func start(w *writer, cfg Config) *Saver {
 // while the disk is thousands of lines behind, or megabytes of long ones. When it returns,
 // a line over 64 KiB is held only as a copy in a bundle.
 func (s *Saver) Save(l journal.Line, done func(error)) {
-	one := saving{line: l, done: done}
+	pending := pendingLine{line: l, done: done}
 	if !isLong(&l) {
-		s.lines <- one
+		s.lines <- pending
 		return
 	}
-	one.gathered = make(chan struct{})
-	s.lines <- one
-	<-one.gathered
+	pending.gathered = make(chan struct{})
+	s.lines <- pending
+	<-pending.gathered
 }
 
+// isLong reports whether a field of a line has more than longLine bytes.
 func isLong(l *journal.Line) bool {
 	return len(l.Headrace.Metadata) > longLine || l.Response != nil && len(l.Response.Body) > longLine ||
 		l.Headrace.Text != nil && len(*l.Headrace.Text) > longLine
@@ -149,16 +150,16 @@ func (s *Saver) gather() {
 		if b.full() || !open {
 			in = nil
 		}
-		if len(b.items) == 0 || in != nil && s.more(b) {
+		if len(b.items) == 0 || in != nil && s.moreReady(b) {
 			out = nil // more lines are ready: take them along
 		}
 		select {
-		case one, ok := <-in:
+		case pending, ok := <-in:
 			if open = ok; ok {
-				b.add(&one)
+				b.add(&pending)
 			}
-			if one.gathered != nil {
-				close(one.gathered)
+			if pending.gathered != nil {
+				close(pending.gathered)
 			}
 		case out <- b:
 			b = <-s.spare // there is one: commit puts a bundle back before it takes the next
@@ -166,11 +167,11 @@ func (s *Saver) gather() {
 	}
 }
 
-// more reports whether lines are ready. If none are, it first lets goroutines run that may
-// be about to bring one. On busy processors a write then takes more lines. On idle ones
-// more returns at once, and a single line waits for nobody.
-func (s *Saver) more(b *bundle) bool {
-	for len(s.lines) == 0 && b.yields < patience {
+// moreReady reports whether more lines are ready. If none are, it first lets goroutines run that may be about to
+// bring one. On busy processors a write then takes more lines. On idle ones moreReady returns at once, and a single
+// line waits for nobody.
+func (s *Saver) moreReady(b *bundle) bool {
+	for len(s.lines) == 0 && b.yields < maxYields {
 		b.yields++
 		runtime.Gosched()
 	}
@@ -197,29 +198,30 @@ func (s *Saver) commit() {
 
 // bundle holds the lines of one commit.
 type bundle struct {
-	buf    []byte
-	items  []kept
-	awaits bool // somebody waits for one of its lines to be safe
-	yields int  // how often it let others run
+	buf       []byte
+	items     []bundleLine
+	hasWaiter bool // somebody waits for one of its lines to be safe
+	yields    int  // how often it let others run
 }
 
-// kept is one line of a bundle: where it ends in buf, and whom to notify.
-type kept struct {
+// bundleLine is one line of a bundle: where it ends in buf, and whom to notify.
+type bundleLine struct {
 	end  int
 	id   string
 	done func(error)
 }
 
-func (b *bundle) add(s *saving) {
+// add appends a line to the bundle.
+func (b *bundle) add(s *pendingLine) {
 	b.buf = journal.AppendLine(b.buf, &s.line)
-	b.items = append(b.items, kept{len(b.buf), s.line.CustomID, s.done})
-	b.awaits = b.awaits || s.done != nil
+	b.items = append(b.items, bundleLine{len(b.buf), s.line.CustomID, s.done})
+	b.hasWaiter = b.hasWaiter || s.done != nil
 }
 
 func (b *bundle) full() bool { return len(b.buf) >= commitBytes || len(b.items) >= commitLines }
 
-// settle reports to all lines how they ended, and forgets them.
-func (b *bundle) settle(err error) {
+// reportAll reports to all lines how they ended, and empties the bundle.
+func (b *bundle) reportAll(err error) {
 	for i := range b.items {
 		if done := b.items[i].done; done != nil {
 			done(err)
@@ -228,8 +230,8 @@ func (b *bundle) settle(err error) {
 	b.reset()
 }
 
-// forget removes the first n lines, which belong to others now.
-func (b *bundle) forget(n int) {
+// removeFirst removes the first n lines, which belong to others now.
+func (b *bundle) removeFirst(n int) {
 	if n == len(b.items) {
 		b.reset()
 		return
@@ -250,10 +252,10 @@ func (b *bundle) start(n int) int {
 	return b.items[n-1].end
 }
 
-// reset empties b. One huge line must not hold its memory until the end of the run.
+// reset empties the bundle. One huge line must not hold its memory until the end of the run.
 func (b *bundle) reset() {
 	clear(b.items)
-	b.buf, b.items, b.yields, b.awaits = b.buf[:0], b.items[:0], 0, false
+	b.buf, b.items, b.yields, b.hasWaiter = b.buf[:0], b.items[:0], 0, false
 	if cap(b.buf) > 2*commitBytes {
 		b.buf = nil
 	}

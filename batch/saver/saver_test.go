@@ -107,7 +107,7 @@ func TestCommitsAreShared(t *testing.T) {
 
 // atTheDoor gives a saver without goroutines at whose door lines wait.
 func atTheDoor(lines int) *Saver {
-	s := &Saver{lines: make(chan saving, saveRoom), commits: make(chan *bundle), spare: make(chan *bundle, 2)}
+	s := &Saver{lines: make(chan pendingLine, queueLines), commits: make(chan *bundle), spare: make(chan *bundle, 2)}
 	s.spare <- new(bundle)
 	s.spare <- new(bundle)
 	for n := range lines {

@@ -100,7 +100,7 @@ func TestTornPieceIsNotGluedToTheNextLine(t *testing.T) {
 			b := bundleOf(1, 2)
 			for k := 0; len(b.items) > 0; k++ {
 				n, _ := w.writeLines(b)
-				b.forget(n)
+				b.removeFirst(n)
 				if out.room = again; k > 0 {
 					out.room = 1 << 20
 				}
@@ -124,7 +124,7 @@ func TestTornPieceIsNotGluedToTheNextLine(t *testing.T) {
 func bundleOf(numbers ...int) *bundle {
 	b := new(bundle)
 	for _, n := range numbers {
-		b.add(&saving{line: savedLine(n)})
+		b.add(&pendingLine{line: savedLine(n)})
 	}
 	return b
 }
