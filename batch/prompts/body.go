@@ -10,7 +10,7 @@ import (
 	"github.com/headrace/headrace/provider/rawjson"
 )
 
-// build makes the endpoint, model and body of a request.
+// build makes the endpoint, model and body of a request, by the form of its line.
 func (r *Reader) build(req *Request, text []byte, f *fields) *LineError {
 	//exhaustive:enforce
 	switch req.Form {
@@ -38,7 +38,7 @@ func (r *Reader) buildBatch(req *Request, f *fields) (c *LineError) {
 		return c
 	}
 	if f.body == nil || f.body[0] != '{' {
-		return complain(ErrShape, adviceFix, "no body object")
+		return newLineError(ErrShape, adviceFix, "no body object")
 	}
 	return r.buildAsIs(req, f.body)
 }
@@ -47,15 +47,16 @@ func (r *Reader) buildBatch(req *Request, f *fields) (c *LineError) {
 func (r *Reader) buildParams(req *Request, f *fields) *LineError {
 	req.Endpoint = Messages
 	if f.params[0] != '{' {
-		return complain(ErrShape, adviceFix, "params is %s, not an object", rawjson.KindOf(f.params))
+		return newLineError(ErrShape, adviceFix, "params is %s, not an object", rawjson.KindOf(f.params))
 	}
 	return r.buildAsIs(req, f.params)
 }
 
+// buildAsIs takes an object from the line as the body, and adds a missing model and missing parameters.
 func (r *Reader) buildAsIs(req *Request, body []byte) *LineError {
 	r.body = rawjson.Members(body, r.body[:0])
 	var in fields
-	if c := in.sort(r.body); c != nil {
+	if c := in.fill(r.body); c != nil {
 		return c
 	}
 	return r.finish(req, body, r.body, &in, keepAll)
@@ -77,13 +78,13 @@ func (r *Reader) buildBare(req *Request, text []byte, f *fields) (c *LineError) 
 func (r *Reader) bareEndpoint(f *fields) string {
 	byDefault := r.cfg.DefaultEndpoint
 	switch {
-	case rawjson.IsNull(f.messages) && rawjson.IsNull(f.input) && f.ranks():
+	case rawjson.IsNull(f.messages) && rawjson.IsNull(f.input) && f.isRerank():
 		return Rerank
 	case f.messages != nil:
 		return ChatCompletions
 	case byDefault == Embeddings || byDefault == Responses || byDefault == Moderations:
 		return byDefault
-	case f.dimensions != nil || f.encodingForm != nil:
+	case f.dimensions != nil || f.encodingFormat != nil:
 		return Embeddings
 	}
 	model, _, _ := r.model(f)
@@ -96,55 +97,56 @@ func (r *Reader) bareEndpoint(f *fields) string {
 	return Responses
 }
 
-// finish checks what every body must keep to, and copies the body out of the read buffer.
-func (r *Reader) finish(req *Request, obj []byte, ms []rawjson.Member, f *fields, drop func(rawjson.Member) bool) *LineError {
-	if c := cmp.Or(f.checkStream(), f.checkTwice(req.Endpoint)); c != nil {
-		return c
+// finish checks what every body must keep to, and copies the body out of the read buffer. drop reports whether a
+// member of obj is left out.
+func (r *Reader) finish(req *Request, obj []byte, ms []rawjson.Member, values *fields, drop func(rawjson.Member) bool) *LineError {
+	if fault := cmp.Or(values.checkStream(), values.checkTwice(req.Endpoint)); fault != nil {
+		return fault
 	}
-	model, supplied, c := r.model(f)
-	if c != nil {
-		return c
+	model, supplied, fault := r.model(values)
+	if fault != nil {
+		return fault
 	}
 	req.Model = model
-	r.front = r.front[:0]
+	r.addedMembers = r.addedMembers[:0]
 	if supplied {
-		r.front = rawjson.AppendString(append(r.front, `,"model":`...), model)
+		r.addedMembers = rawjson.AppendString(append(r.addedMembers, `,"model":`...), model)
 	}
-	r.front = r.appendMissing(r.front, ms)
+	r.addedMembers = r.appendMissing(r.addedMembers, ms)
 	switch {
 	case supplied:
 		req.Body = r.splice(obj, ms, func(m rawjson.Member) bool { return drop(m) || string(m.Name) == "model" })
-	case len(r.front) > 0 || slices.ContainsFunc(ms, drop):
+	case len(r.addedMembers) > 0 || slices.ContainsFunc(ms, drop):
 		req.Body = r.splice(obj, ms, drop)
 	default:
-		req.Body = r.own(obj)
+		req.Body = r.keepText(obj)
 	}
 	return nil
 }
 
-// own returns text from the read buffer as the request's own.
-func (r *Reader) own(text []byte) []byte {
+// keepText returns text from the read buffer as the request's own: a copy, unless requests are Passing.
+func (r *Reader) keepText(text []byte) []byte {
 	if r.cfg.Passing {
 		return text
 	}
 	return bytes.Clone(text)
 }
 
-// space returns room for a body of at most n bytes.
-func (r *Reader) space(n int) []byte {
+// bodyBuffer returns an empty buffer for a body of at most n bytes.
+func (r *Reader) bodyBuffer(n int) []byte {
 	if !r.cfg.Passing {
 		return make([]byte, 0, n)
 	}
-	if n > cap(r.room) || cap(r.room) > lines.KeepBuffer {
-		r.room = make([]byte, 0, n)
+	if n > cap(r.bodyRoom) || cap(r.bodyRoom) > lines.KeepBuffer {
+		r.bodyRoom = make([]byte, 0, n)
 	}
-	return r.room
+	return r.bodyRoom
 }
 
 func keepAll(rawjson.Member) bool { return false }
 
-// own reports whether a field of a bare body is the user's, not the provider's.
-func own(m rawjson.Member) bool {
+// isUsersField reports whether a field of a bare body is the user's, not the provider's.
+func isUsersField(m rawjson.Member) bool {
 	switch string(m.Name) {
 	case "custom_id", "id", "metadata":
 		return true
@@ -155,16 +157,16 @@ func own(m rawjson.Member) bool {
 // notOfBody reports whether a field of a bare body is not sent: the user's own fields, and
 // null fields of other forms.
 func notOfBody(m rawjson.Member) bool {
-	return own(m) || isQuestion(m.Name) && rawjson.IsNull(m.Value)
+	return isUsersField(m) || isQuestion(m.Name) && rawjson.IsNull(m.Value)
 }
 
 // splice copies obj without the members to drop, and with those of r.front before the
 // others. Every other byte stays, except for the comma and the white space of a dropped
 // member.
 func (r *Reader) splice(obj []byte, ms []rawjson.Member, drop func(rawjson.Member) bool) []byte {
-	out := append(r.space(len(obj)+len(r.front)), '{')
-	if len(r.front) > 0 {
-		out = append(out, r.front[1:]...) // no comma before the first
+	out := append(r.bodyBuffer(len(obj)+len(r.addedMembers)), '{')
+	if len(r.addedMembers) > 0 {
+		out = append(out, r.addedMembers[1:]...) // no comma before the first
 	}
 	for i, m := range ms {
 		if drop(m) {
@@ -178,8 +180,8 @@ func (r *Reader) splice(obj []byte, ms []rawjson.Member, drop func(rawjson.Membe
 	return append(out, obj[ms[len(ms)-1].End:]...)
 }
 
-// appendGap appends what stands before member i: its own comma and white space, or a comma
-// alone if the member before it is a new one.
+// appendGap appends what stands before member i: its own comma and white space. If the member before it is a new
+// one, that is a comma alone.
 func appendGap(out, obj []byte, ms []rawjson.Member, i int) []byte {
 	switch {
 	case len(out) == 1:
@@ -194,27 +196,27 @@ func appendGap(out, obj []byte, ms []rawjson.Member, i int) []byte {
 // a response instructions and input, an embedding or a moderation input. A rerank gets
 // the query, and a completion the prompt itself. Every field that is not the line's own
 // goes along as it stands.
-func (r *Reader) buildPrompt(req *Request, f *fields) (c *LineError) {
-	if req.Endpoint, c = endpoint(nil, r.cfg.DefaultEndpoint); c != nil {
-		return c
+func (r *Reader) buildPrompt(req *Request, f *fields) (fault *LineError) {
+	if req.Endpoint, fault = endpoint(nil, r.cfg.DefaultEndpoint); fault != nil {
+		return fault
 	}
-	if c = f.checkStream(); c != nil {
-		return c
+	if fault = f.checkStream(); fault != nil {
+		return fault
 	}
-	if req.Model, _, c = r.model(f); c != nil {
-		return c
+	if req.Model, _, fault = r.model(f); fault != nil {
+		return fault
 	}
-	system, c := r.system(req.Endpoint, f)
-	if c != nil {
-		return c
+	system, fault := r.systemMessage(req.Endpoint, f)
+	if fault != nil {
+		return fault
 	}
 	isRerank := req.Endpoint == Rerank
 	if isString := req.Endpoint == ChatCompletions || isRerank; isString && !rawjson.IsString(f.prompt) {
-		return complain(ErrShape, adviceFix, "prompt is %s, not a string", rawjson.KindOf(f.prompt))
+		return newLineError(ErrShape, adviceFix, "prompt is %s, not a string", rawjson.KindOf(f.prompt))
 	}
 	if isRerank {
-		if c = r.checkRerank(f); c != nil {
-			return c
+		if fault = r.checkRerank(f); fault != nil {
+			return fault
 		}
 	}
 	req.Body = r.promptBody(req, f.prompt, system)
@@ -231,17 +233,18 @@ func (r *Reader) checkRerank(f *fields) *LineError {
 	}
 	switch {
 	case f.query != nil || r.param("query") != nil:
-		return complain(ErrShape, "keep one of them", "both a prompt and a query")
-	case f.twice != nil:
-		return appearsTwice(f.twice)
+		return newLineError(ErrShape, "keep one of them", "both a prompt and a query")
+	case f.repeated != nil:
+		return fieldTwice(f.repeated)
 	case !isList(documents):
-		return complain(ErrShape, "give the line a list of documents, or set one for all lines", "%s needs documents, and there is no list of them", Rerank)
+		return newLineError(ErrShape, "give the line a list of documents, or set one for all lines", "%s needs documents, and there is no list of them", Rerank)
 	}
 	return nil
 }
 
-// system returns the system message as JSON, nil if there is none.
-func (r *Reader) system(endpoint string, f *fields) ([]byte, *LineError) {
+// systemMessage returns the system message as JSON, nil if there is none. The line's own counts before that of all
+// lines.
+func (r *Reader) systemMessage(endpoint string, f *fields) ([]byte, *LineError) {
 	speaks := endpoint == ChatCompletions || endpoint == Responses
 	switch {
 	case rawjson.IsNull(f.system) && (r.cfg.System == "" || !speaks):
@@ -249,9 +252,9 @@ func (r *Reader) system(endpoint string, f *fields) ([]byte, *LineError) {
 	case rawjson.IsNull(f.system):
 		return rawjson.AppendString(nil, r.cfg.System), nil
 	case !rawjson.IsString(f.system):
-		return nil, complain(ErrShape, adviceFix, "system is %s, not a string", rawjson.KindOf(f.system))
+		return nil, newLineError(ErrShape, adviceFix, "system is %s, not a string", rawjson.KindOf(f.system))
 	case !speaks:
-		return nil, complain(ErrShape, "remove it", "%s takes no system message", endpoint)
+		return nil, newLineError(ErrShape, "remove it", "%s takes no system message", endpoint)
 	}
 	return f.system, nil
 }
@@ -267,10 +270,10 @@ func (r *Reader) promptBody(req *Request, prompt, system []byte) []byte {
 	for _, p := range r.cfg.Params {
 		size += len(p.Name) + len(p.Value) + len(`,"":`)
 	}
-	out := rawjson.AppendString(append(r.space(size), `{"model":`...), req.Model)
+	out := rawjson.AppendString(append(r.bodyBuffer(size), `{"model":`...), req.Model)
 	out = appendQuestion(append(out, ','), req.Endpoint, prompt, system)
 	for _, m := range r.line.Members {
-		if !own(m) && !askedAlready(m) {
+		if !isUsersField(m) && !isHandled(m) {
 			out = append(append(out, ','), m.Raw...)
 		}
 	}
@@ -300,9 +303,9 @@ func appendQuestion(out []byte, endpoint string, prompt, system []byte) []byte {
 	return append(append(append(out, `{"role":"user","content":`...), prompt...), `}]`...)
 }
 
-// askedAlready reports whether a field of a prompt line is data, or written by
-// appendQuestion.
-func askedAlready(m rawjson.Member) bool {
+// isHandled reports whether a field of a prompt line is not sent as a parameter: it is data, or appendQuestion
+// writes it.
+func isHandled(m rawjson.Member) bool {
 	name := string(m.Name)
 	return name == "system" || name == "model" || isQuestion(m.Name)
 }
@@ -317,7 +320,7 @@ func (r *Reader) addData(req *Request) {
 	}
 	given := len(r.body)
 	for _, m := range r.line.Members {
-		isGiven := slices.ContainsFunc(r.body[:given], func(g rawjson.Member) bool { return bytes.Equal(g.Name, m.Name) })
+		isGiven := slices.ContainsFunc(r.body[:given], func(other rawjson.Member) bool { return bytes.Equal(other.Name, m.Name) })
 		if isQuestion(m.Name) && string(m.Name) != "prompt" && !rawjson.IsNull(m.Value) && !isGiven {
 			r.body = append(r.body, m)
 		}
@@ -355,7 +358,7 @@ func (r *Reader) buildModelInput(req *Request, f *fields) *LineError {
 	req.Endpoint = Converse
 	for w := rawjson.WalkIn(f.modelInput); w.Next(); w.Skip() {
 		if slices.Contains(notConverse, string(w.Name)) {
-			return complain(ErrUnsupported, "write it as Converse takes it: messages with blocks of content, bounds and temperature in inferenceConfig",
+			return newLineError(ErrUnsupported, "write it as Converse takes it: messages with blocks of content, bounds and temperature in inferenceConfig",
 				"modelInput has %q, so it is a body of InvokeModel", w.Name)
 		}
 	}
@@ -364,12 +367,12 @@ func (r *Reader) buildModelInput(req *Request, f *fields) *LineError {
 
 // buildNative takes a body as it stands. The body names no model: the URL does. The line
 // may name one next to it, else the default counts. asks is the field of the question.
-func (r *Reader) buildNative(req *Request, f *fields, name string, body []byte, asks string) (c *LineError) {
+func (r *Reader) buildNative(req *Request, f *fields, name string, body []byte, asks string) (fault *LineError) {
 	if body[0] != '{' {
-		return complain(ErrShape, adviceFix, "%s is %s, not an object", name, rawjson.KindOf(body))
+		return newLineError(ErrShape, adviceFix, "%s is %s, not an object", name, rawjson.KindOf(body))
 	}
 	if len(r.cfg.Params) > 0 {
-		return complain(ErrUnsupported, "write it into "+name+", or run such lines by themselves",
+		return newLineError(ErrUnsupported, "write it into "+name+", or run such lines by themselves",
 			"%s is set for all lines, and a %s has its parameters elsewhere", r.cfg.Params[0].Name, req.Form)
 	}
 	asked := 0
@@ -377,7 +380,7 @@ func (r *Reader) buildNative(req *Request, f *fields, name string, body []byte, 
 	for _, m := range r.body {
 		switch string(m.Name) {
 		case "model", "modelId":
-			return complain(ErrShape, "remove it, and put the model next to "+name+" or for all lines",
+			return newLineError(ErrShape, "remove it, and put the model next to "+name+" or for all lines",
 				"%s has %q, but the model belongs in the URL", name, m.Name)
 		case asks:
 			asked++
@@ -385,14 +388,14 @@ func (r *Reader) buildNative(req *Request, f *fields, name string, body []byte, 
 	}
 	switch asked {
 	case 0:
-		return complain(ErrShape, adviceFix, "%s has no %s", name, asks)
+		return newLineError(ErrShape, adviceFix, "%s has no %s", name, asks)
 	case 1:
 	default:
-		return complain(ErrShape, adviceFix, "field %q appears twice", asks)
+		return newLineError(ErrShape, adviceFix, "field %q appears twice", asks)
 	}
-	if req.Model, _, c = r.model(f); c != nil {
-		return c
+	if req.Model, _, fault = r.model(f); fault != nil {
+		return fault
 	}
-	req.Body = r.own(body)
+	req.Body = r.keepText(body)
 	return nil
 }

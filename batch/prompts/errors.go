@@ -48,11 +48,11 @@ type LineError struct {
 	// Endpoint is the endpoint of a line of kind ErrUnsupported, else "".
 	Endpoint string
 
-	above int    // lines in the files before this one, which Error does not count
-	key   string // made of the line's content, see Key
-	id    string // for an id used twice: the id,
-	first int    // the line that had it first, 0 if unknown,
-	bare  bool   // and whether the line would have got it from its number
+	linesAbove  int    // lines in the files before this one, which Error does not count
+	key         string // made of the line's content, see Key
+	id          string // for an id used twice: the id,
+	firstLine   int    // the line that had it first, 0 if unknown,
+	generatedID bool   // and whether the line would have got it from its number
 }
 
 // Error returns file, line, reason and what to do, on one line, in the form that editors
@@ -62,7 +62,7 @@ func (e *LineError) Error() string {
 }
 
 // FileLine returns the line's number in File.
-func (e *LineError) FileLine() int { return e.Line - e.above }
+func (e *LineError) FileLine() int { return e.Line - e.linesAbove }
 
 // Unwrap returns the kind of the complaint.
 func (e *LineError) Unwrap() error { return e.Err }
@@ -79,14 +79,14 @@ const noModel = "no model"
 // takes the line later finds what became of it.
 func (e *LineError) Key() string { return e.key }
 
-// keyed sets the key of a line of which only the number and the file are known.
-func (e *LineError) keyed(r *Reader) *LineError {
+// withKey sets the key of a line of which only the number and the file are known.
+func (e *LineError) withKey(r *Reader) *LineError {
 	e.key = r.badKey([]byte(r.cfg.Name))
 	return e
 }
 
-// complain makes a LineError without its place.
-func complain(kind error, advice, format string, args ...any) *LineError {
+// newLineError makes a LineError without its place.
+func newLineError(kind error, advice, format string, args ...any) *LineError {
 	return &LineError{Err: kind, Advice: advice, Reason: fmt.Sprintf(format, args...)}
 }
 
@@ -96,9 +96,9 @@ const (
 	adviceArray     = "write one object a line, without the array around them (jq -c '.[]' FILE does that)"
 )
 
-// shownWhy bounds, in bytes, how much of an error of Config.Takes a complaint repeats: a
+// maxShownReason bounds, in bytes, how much of an error of Config.Takes a complaint repeats: a
 // sentence or two, and not the content of somebody's field.
-const shownWhy = 300
+const maxShownReason = 300
 
 // oneLine returns a foreign text without characters that would break a line.
 func oneLine(text string) string {
@@ -120,11 +120,11 @@ func (r *Reader) untranslatable(req *Request, u *provider.Untranslatable) *LineE
 	if u.Lane != "" {
 		dialect = fmt.Sprintf("lane %s (%s)", u.Lane, u.Dialect)
 	}
-	why := oneLine(lines.ClipTo(u.Why, shownWhy))
-	c := complain(ErrUntranslatable, "remove it, or choose a provider that takes the line as it is",
+	why := oneLine(lines.ClipTo(u.Why, maxShownReason))
+	c := newLineError(ErrUntranslatable, "remove it, or choose a provider that takes the line as it is",
 		"%s cannot be translated for %s: %s", field, dialect, why)
 	if strings.HasPrefix(why, "is missing") {
-		c = complain(ErrUntranslatable, "add it, or choose a provider that takes the line as it is",
+		c = newLineError(ErrUntranslatable, "add it, or choose a provider that takes the line as it is",
 			"%s %s: the line cannot be translated for %s", field, why, dialect)
 	}
 	c.Field, c.Lane, c.Request, c.key = field, cmp.Or(u.Lane, u.Dialect), &asked, asked.Key

@@ -12,18 +12,18 @@ import (
 // fields holds the values that decide about a line, as the line writes them. A nil slice is
 // a missing field.
 type fields struct {
-	customID, id, metadata   []byte
-	method, url, body        []byte // the OpenAI batch form
-	params                   []byte // the Anthropic batch form
-	key, request             []byte // the Gemini batch form
-	recordID, modelInput     []byte // the Bedrock batch form
-	messages, input          []byte // a bare body
-	query, documents         []byte // a bare body for Rerank, if both are there
-	twice                    []byte // the one of these two that appears twice; elsewhere these names are free
-	prompt, system           []byte // a prompt
-	model                    []byte // any body
-	stream, background       []byte // any body: ways to answer that do not suit files
-	dimensions, encodingForm []byte // only embeddings have these
+	customID, id, metadata     []byte
+	method, url, body          []byte // the OpenAI batch form
+	params                     []byte // the Anthropic batch form
+	key, request               []byte // the Gemini batch form
+	recordID, modelInput       []byte // the Bedrock batch form
+	messages, input            []byte // a bare body
+	query, documents           []byte // a bare body for Rerank, if both are there
+	repeated                   []byte // the one of these two that appears twice; elsewhere these names are free
+	prompt, system             []byte // a prompt
+	model                      []byte // any body
+	stream, background         []byte // any body: ways to answer that do not suit files
+	dimensions, encodingFormat []byte // only embeddings have these
 }
 
 // slot returns the place for the value of a name, nil for a name that decides nothing.
@@ -72,15 +72,15 @@ func (f *fields) slot(name []byte) *[]byte {
 	case "dimensions":
 		return &f.dimensions
 	case "encoding_format":
-		return &f.encodingForm
+		return &f.encodingFormat
 	}
 	return nil
 }
 
-// sort puts each member into its slot. It refuses a deciding name that comes twice: which
-// of the two a server would read is anyone's guess. A query and documents decide nothing
-// except in a rerank, which checkTwice handles.
-func (f *fields) sort(ms []rawjson.Member) *LineError {
+// fill puts the value of each member into its field. It refuses a deciding name that comes twice: which of the two
+// a server would read is anyone's guess. A query and documents decide nothing except in a rerank, which checkTwice
+// handles.
+func (f *fields) fill(ms []rawjson.Member) *LineError {
 	for i := range ms {
 		m := &ms[i]
 		at := f.slot(m.Name)
@@ -91,49 +91,50 @@ func (f *fields) sort(ms []rawjson.Member) *LineError {
 		case *at == nil:
 			*at = m.Value
 		case at == &f.query || at == &f.documents:
-			f.twice = m.Name
+			f.repeated = m.Name
 		default:
-			return appearsTwice(m.Name)
+			return fieldTwice(m.Name)
 		}
 	}
 	return nil
 }
 
-func appearsTwice(name []byte) *LineError {
-	return complain(ErrShape, adviceFix, "field %q appears twice", name)
+// fieldTwice returns the complaint about a field that appears twice.
+func fieldTwice(name []byte) *LineError {
+	return newLineError(ErrShape, adviceFix, "field %q appears twice", name)
 }
 
 // checkTwice refuses a rerank with two queries or two lists of documents.
 func (f *fields) checkTwice(endpoint string) *LineError {
-	if endpoint != Rerank || f.twice == nil {
+	if endpoint != Rerank || f.repeated == nil {
 		return nil
 	}
-	return appearsTwice(f.twice)
+	return fieldTwice(f.repeated)
 }
 
 // recognise finds the form of the parsed line and makes its request, except for id and key.
 func (r *Reader) recognise(req *Request, text []byte) *LineError {
-	var f fields
-	if c := f.sort(r.line.Members); c != nil {
-		return c
+	var values fields
+	if fault := values.fill(r.line.Members); fault != nil {
+		return fault
 	}
-	form, c := f.form()
-	if c == nil {
-		c = r.checkBeside(form)
+	form, fault := values.findForm()
+	if fault == nil {
+		fault = r.checkOutsideBody(form)
 	}
-	if c == nil {
+	if fault == nil {
 		req.Form = form
-		c = r.common(req, &f)
+		fault = r.readIDAndMetadata(req, &values)
 	}
-	if c == nil {
-		c = r.build(req, text, &f)
+	if fault == nil {
+		fault = r.build(req, text, &values)
 	}
-	if c == nil && !slices.Contains(r.cfg.Serves, req.Endpoint) {
-		c = complain(ErrUnsupported, adviceElsewhere,
+	if fault == nil && !slices.Contains(r.cfg.Serves, req.Endpoint) {
+		fault = newLineError(ErrUnsupported, adviceElsewhere,
 			"a line (%s) for %s, which this provider does not have", form, req.Endpoint)
-		c.Endpoint = req.Endpoint
+		fault.Endpoint = req.Endpoint
 	}
-	return c
+	return fault
 }
 
 // question is a field that only one form has. It holds the question, except for url.
@@ -157,37 +158,37 @@ func (f *fields) questions() [8]question {
 	}
 }
 
-// form recognises a form by the field that only this form has. It refuses two such fields,
-// as one of them would not be sent. Next to a prompt they may be columns of a data set.
-func (f *fields) form() (Form, *LineError) {
+// findForm finds the form by the field that only this form has. It refuses two such fields, as one of them would
+// not be sent. Next to a prompt they may be columns of a data set.
+func (f *fields) findForm() (Form, *LineError) {
 	if f.isChat() {
 		return FormBody, nil
 	}
-	var one *question
-	all := f.questions()
+	var found *question
+	questions := f.questions()
 	isPrompt := rawjson.IsString(f.prompt) || len(f.prompt) > 0 && f.prompt[0] == '['
-	for i := range all {
-		switch q := &all[i]; {
-		case rawjson.IsNull(q.value), isPrompt && q.isData():
-		case one == nil:
-			one = q
-		case one.name == "body" && q.name == "url":
-		case q.isNative() && q.value[0] != '{': // a parameter like any other
-		case one.name == "prompt":
-			return 0, complain(ErrShape, "keep one of them", "both a prompt and %s", q.name)
+	for i := range questions {
+		switch candidate := &questions[i]; {
+		case rawjson.IsNull(candidate.value), isPrompt && candidate.isData():
+		case found == nil:
+			found = candidate
+		case found.name == "body" && candidate.name == "url":
+		case candidate.isNative() && candidate.value[0] != '{': // a parameter like any other
+		case found.name == "prompt":
+			return 0, newLineError(ErrShape, "keep one of them", "both a prompt and %s", candidate.name)
 		default:
-			return 0, complain(ErrShape, "keep one of them", "both %s and %s", one.name, q.name)
+			return 0, newLineError(ErrShape, "keep one of them", "both %s and %s", found.name, candidate.name)
 		}
 	}
 	switch {
-	case one != nil:
-		return one.form, nil
-	case f.ranks():
+	case found != nil:
+		return found.form, nil
+	case f.isRerank():
 		return FormBody, nil
 	case f.prompt != nil:
 		return FormPrompt, nil // null: buildPrompt reports it
 	}
-	return 0, complain(ErrShape, adviceFix, "unknown shape: body, messages, input and prompt are all missing")
+	return 0, newLineError(ErrShape, adviceFix, "unknown shape: body, messages, input and prompt are all missing")
 }
 
 // isChat reports whether a line has messages and no other question, as most lines do.
@@ -196,9 +197,9 @@ func (f *fields) isChat() bool {
 		f.params == nil && f.input == nil && f.request == nil && f.modelInput == nil
 }
 
-// ranks reports whether a line without any question asks for documents to be ranked. In a
-// line with a question, the two names are parameters or data.
-func (f *fields) ranks() bool { return rawjson.IsString(f.query) && isList(f.documents) }
+// isRerank reports whether a line without any question asks for documents to be ranked. In a line with a question,
+// the two names are parameters or data.
+func (f *fields) isRerank() bool { return rawjson.IsString(f.query) && isList(f.documents) }
 
 func isList(value []byte) bool { return len(value) > 0 && value[0] == '[' }
 
@@ -222,9 +223,9 @@ func isQuestion(name []byte) bool {
 	return false
 }
 
-// checkBeside refuses a field next to the body of a batch line that belongs into the body:
-// it would not be sent. A model may stand there if bodies name none.
-func (r *Reader) checkBeside(form Form) *LineError {
+// checkOutsideBody refuses a field next to the body of a batch line that belongs into the body: it would not be
+// sent. A model may stand there if bodies name none.
+func (r *Reader) checkOutsideBody(form Form) *LineError {
 	inside := ""
 	//exhaustive:enforce
 	switch form {
@@ -245,19 +246,19 @@ func (r *Reader) checkBeside(form Form) *LineError {
 		_, lost := parameters[name]
 		lost = lost || name == "system" || name == "stream" || name == "model" && !takesModel
 		if lost && !rawjson.IsNull(m.Value) {
-			return complain(ErrShape, "move it into "+inside+" or remove it", "%s is next to %s, where it is not sent", name, inside)
+			return newLineError(ErrShape, "move it into "+inside+" or remove it", "%s is next to %s, where it is not sent", name, inside)
 		}
 	}
 	return nil
 }
 
-// common reads the fields that every form may have besides the question: id and metadata.
-func (r *Reader) common(req *Request, f *fields) *LineError {
+// readIDAndMetadata reads the fields that every form may have besides the question.
+func (r *Reader) readIDAndMetadata(req *Request, f *fields) *LineError {
 	if !rawjson.IsNull(f.metadata) {
 		if f.metadata[0] != '{' {
-			return complain(ErrShape, adviceFix, "metadata is %s, not an object", rawjson.KindOf(f.metadata))
+			return newLineError(ErrShape, adviceFix, "metadata is %s, not an object", rawjson.KindOf(f.metadata))
 		}
-		req.Metadata = r.own(f.metadata)
+		req.Metadata = r.keepText(f.metadata)
 	}
 	name, value, c := f.idOf(req.Form)
 	if c != nil {
@@ -289,7 +290,7 @@ func (f *fields) idOf(form Form) (name string, value []byte, c *LineError) {
 		switch {
 		case rawjson.IsNull(values[i]):
 		case value != nil:
-			return "", nil, complain(ErrShape, "keep one of them", "both %s and %s", name, names[i])
+			return "", nil, newLineError(ErrShape, "keep one of them", "both %s and %s", name, names[i])
 		default:
 			name, value = names[i], values[i]
 		}
@@ -303,12 +304,12 @@ func readID(name string, value []byte) (id []byte, c *LineError) {
 	case '"':
 		id = rawjson.Unquote(value)
 	case '{', '[', 't', 'f':
-		return nil, complain(ErrShape, adviceFix, "%s is %s, not a string", name, rawjson.KindOf(value))
+		return nil, newLineError(ErrShape, adviceFix, "%s is %s, not a string", name, rawjson.KindOf(value))
 	default:
 		id = value
 	}
 	if len(id) == 0 {
-		return nil, complain(ErrShape, "name it or leave the field out", "%s is empty", name)
+		return nil, newLineError(ErrShape, "name it or leave the field out", "%s is empty", name)
 	}
 	return id, nil
 }
@@ -318,7 +319,7 @@ func (f *fields) checkMethod() *LineError {
 	if rawjson.IsNull(f.method) || strings.EqualFold(string(f.method), `"POST"`) {
 		return nil
 	}
-	return complain(ErrShape, `write "POST" or leave the field out`, "method is %s, not POST", lines.Clip(string(f.method)))
+	return newLineError(ErrShape, `write "POST" or leave the field out`, "method is %s, not POST", lines.Clip(string(f.method)))
 }
 
 // endpoint reads url, which must be one of the known paths.
@@ -335,7 +336,7 @@ func endpoint(url []byte, byDefault string) (string, *LineError) {
 			return known, nil
 		}
 	}
-	return "", complain(ErrURL, "a line may name one of "+strings.Join(endpoints, ", "), "url %q is not known", lines.Clip(path))
+	return "", newLineError(ErrURL, "a line may name one of "+strings.Join(endpoints, ", "), "url %q is not known", lines.Clip(path))
 }
 
 // model returns the model that a body names, else the default; supplied says that the model
@@ -343,16 +344,16 @@ func endpoint(url []byte, byDefault string) (string, *LineError) {
 func (r *Reader) model(f *fields) (model string, supplied bool, c *LineError) {
 	switch {
 	case rawjson.IsNull(f.model) && r.cfg.DefaultModel == "" && r.cfg.Template != nil:
-		return "", false, complain(ErrNoModel, "name one for all lines: with a template the line's own is data", noModel)
+		return "", false, newLineError(ErrNoModel, "name one for all lines: with a template the line's own is data", noModel)
 	case rawjson.IsNull(f.model) && r.cfg.DefaultModel == "":
-		return "", false, complain(ErrNoModel, "add a model to the line, or name one for all lines", noModel)
+		return "", false, newLineError(ErrNoModel, "add a model to the line, or name one for all lines", noModel)
 	case rawjson.IsNull(f.model):
 		return r.cfg.DefaultModel, true, nil
 	case !rawjson.IsString(f.model):
-		return "", false, complain(ErrShape, adviceFix, "model is %s, not a string", rawjson.KindOf(f.model))
+		return "", false, newLineError(ErrShape, adviceFix, "model is %s, not a string", rawjson.KindOf(f.model))
 	}
 	if model = r.intern(rawjson.Unquote(f.model)); model == "" {
-		return "", false, complain(ErrNoModel, "add a model to the line, or leave the field out", "model is empty")
+		return "", false, newLineError(ErrNoModel, "add a model to the line, or leave the field out", "model is empty")
 	}
 	return model, false, nil
 }
@@ -377,10 +378,10 @@ func (r *Reader) intern(name []byte) string {
 // later: a result is one line.
 func (f *fields) checkStream() *LineError {
 	if len(f.stream) > 0 && f.stream[0] == 't' {
-		return complain(ErrStream, "remove it: a result is written whole", `"stream": true`)
+		return newLineError(ErrStream, "remove it: a result is written whole", `"stream": true`)
 	}
 	if len(f.background) > 0 && f.background[0] == 't' {
-		return complain(ErrStream, "remove it: a result is written when it is there", `"background": true`)
+		return newLineError(ErrStream, "remove it: a result is written when it is there", `"background": true`)
 	}
 	return nil
 }

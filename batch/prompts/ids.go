@@ -32,45 +32,45 @@ const NamedIDs = 1 << 12
 
 // idSet knows which ids are taken.
 type idSet struct {
-	hash  keys.Hasher
-	given keys.Set
-	first map[keys.Sum]int // the lines of the first ids
-	bare  lines.Set        // the lines that gave no id, and so have their LineID
+	hash           keys.Hasher
+	given          keys.Set
+	firstLines     map[keys.Sum]int // the lines of the first ids
+	generatedLines lines.Set        // the lines that gave no id, and so have their LineID
 }
 
 func newIDSet() *idSet {
 	return &idSet{
-		hash:  keys.NewHasher(),
-		given: keys.Set{Width: idWidth},
-		first: make(map[keys.Sum]int),
+		hash:       keys.NewHasher(),
+		given:      keys.Set{Width: idWidth},
+		firstLines: make(map[keys.Sum]int),
 	}
 }
 
-// give records that line gave id. If the id is taken, give changes nothing and returns the
-// line that has it, 0 if that is not remembered.
-func (s *idSet) give(id string, line int) (by int, taken bool) {
-	if n, ok := lineOfID(id); ok && s.bare.Has(n) {
+// addGiven records that line gave id. If the id is taken, it changes nothing and returns the line that has it, 0 if
+// that is not remembered.
+func (s *idSet) addGiven(id string, line int) (by int, taken bool) {
+	if n, ok := lineOfID(id); ok && s.generatedLines.Has(n) {
 		return n, true
 	}
 	h := s.hash.Text(id)
 	if !s.given.Add(h) {
-		return s.first[h], true
+		return s.firstLines[h], true
 	}
-	if len(s.first) < NamedIDs {
-		s.first[h] = line
+	if len(s.firstLines) < NamedIDs {
+		s.firstLines[h] = line
 	}
 	return 0, false
 }
 
-// generate records that line gave no id and gets id, its LineID. If that is taken, generate
-// returns the line that has it, 0 if that is not remembered.
-func (s *idSet) generate(id string, line int) (by int, taken bool) {
+// addGenerated records that line gave no id and gets id, its LineID. If that is taken, it returns the line that has
+// it, 0 if that is not remembered.
+func (s *idSet) addGenerated(id string, line int) (by int, taken bool) {
 	if s.given.Len() > 0 {
 		if h := s.hash.Text(id); s.given.Has(h) {
-			return s.first[h], true
+			return s.firstLines[h], true
 		}
 	}
-	s.bare.Add(line)
+	s.generatedLines.Add(line)
 	return 0, false
 }
 
@@ -88,24 +88,24 @@ func lineOfID(id string) (int, bool) {
 // It keeps 6 bytes for each time, however the times are spread.
 type tally struct{ seen keys.Set }
 
-// count returns how often sum was counted before, and counts it.
+// count counts sum, and returns how often it was counted before.
 func (t *tally) count(sum keys.Sum) int {
 	if t.seen.Add(nth(sum, 0)) {
 		return 0 // the usual case
 	}
-	low, high := 1, 2 // asked at least low times, and (in the end) less than high
-	for t.seen.Has(nth(sum, high-1)) {
-		low, high = high, 2*high
+	atLeast, below := 1, 2 // asked at least low times, and (in the end) less than high
+	for t.seen.Has(nth(sum, below-1)) {
+		atLeast, below = below, 2*below
 	}
-	for low+1 < high {
-		if mid := (low + high) / 2; t.seen.Has(nth(sum, mid-1)) {
-			low = mid
+	for atLeast+1 < below {
+		if mid := (atLeast + below) / 2; t.seen.Has(nth(sum, mid-1)) {
+			atLeast = mid
 		} else {
-			high = mid
+			below = mid
 		}
 	}
-	t.seen.Add(nth(sum, low))
-	return low
+	t.seen.Add(nth(sum, atLeast))
+	return atLeast
 }
 
 // nth returns another hash of sum for each n: odd multipliers mix all its bits.
@@ -118,40 +118,40 @@ func nth(sum keys.Sum, n int) keys.Sum {
 
 // identify completes the parts that only this request has: id and key.
 func (r *Reader) identify(req *Request) *LineError {
-	req.Line = r.number()
+	req.Line = r.inputLine()
 	if r.cfg.More != nil {
 		req.File, req.FileLine = r.cfg.Name, r.first
 	}
-	r.name = r.name[:0]
+	r.keyAndID = r.keyAndID[:0]
 	switch {
 	case !r.cfg.NoKeys:
 		sum := r.key(req)
-		r.name = hex.AppendEncode(r.name, sum[:])
+		r.keyAndID = hex.AppendEncode(r.keyAndID, sum[:])
 	case r.cfg.Note != nil && !req.HasID:
 		r.key(req) // this counts it
 	}
-	ends := len(r.name)
+	keyLength := len(r.keyAndID)
 	if req.HasID {
-		r.name = append(r.name, r.id...)
+		r.keyAndID = append(r.keyAndID, r.id...)
 	} else {
-		r.name = appendLineID(r.name, req.Line)
+		r.keyAndID = appendLineID(r.keyAndID, req.Line)
 	}
-	both := string(r.name) // one allocation for two strings that live as long
-	req.Key, req.ID = both[:ends], both[ends:]
-	return r.claim(req)
+	both := string(r.keyAndID) // one allocation for two strings that live as long
+	req.Key, req.ID = both[:keyLength], both[keyLength:]
+	return r.claimID(req)
 }
 
 // key returns the key of a request that is complete except for its id as a string.
 func (r *Reader) key(req *Request) keys.Sum {
 	if req.HasID {
-		return r.keys.Given(req.keyed(), req.Body, r.id)
+		return r.keys.Given(req.keyEndpoint(), req.Body, r.id)
 	}
 	if mark, whole := r.mark(); !whole {
-		return r.keys.Nth(req.keyed(), req.Body, mark.Nth)
+		return r.keys.Nth(req.keyEndpoint(), req.Body, mark.Nth)
 	}
-	first := r.keys.Nth(req.keyed(), req.Body, 0)
-	if r.noted.Nth = r.asked.count(first); r.noted.Nth > 0 {
-		return r.keys.Nth(req.keyed(), req.Body, r.noted.Nth)
+	first := r.keys.Nth(req.keyEndpoint(), req.Body, 0)
+	if r.currentMark.Nth = r.askedBefore.count(first); r.currentMark.Nth > 0 {
+		return r.keys.Nth(req.keyEndpoint(), req.Body, r.currentMark.Nth)
 	}
 	return first
 }
@@ -162,41 +162,41 @@ func (r *Reader) badKey(text []byte) string {
 	first := r.keys.Bad(text)
 	mark, whole := r.mark()
 	if whole {
-		mark.Nth = r.bad.count(first)
-		r.noted.Nth = mark.Nth
+		mark.Nth = r.badBefore.count(first)
+		r.currentMark.Nth = mark.Nth
 	}
 	return nth(first, mark.Nth).String()
 }
 
-// claim complains if another line already has the id.
-func (r *Reader) claim(req *Request) *LineError {
-	m, whole := r.mark()
+// claimID records the id of a request. It returns a complaint if another line already has it.
+func (r *Reader) claimID(req *Request) *LineError {
+	mark, whole := r.mark()
 	switch {
 	case !whole:
 	case r.ids == nil:
 		return nil
 	case req.HasID:
-		m.By, m.Taken = r.ids.give(req.ID, req.Line)
+		mark.By, mark.Taken = r.ids.addGiven(req.ID, req.Line)
 	default:
-		m.By, m.Taken = r.ids.generate(req.ID, req.Line)
+		mark.By, mark.Taken = r.ids.addGenerated(req.ID, req.Line)
 	}
-	if !m.Taken {
+	if !mark.Taken {
 		return nil
 	}
 	if whole {
-		r.noted.Taken, r.noted.By = true, m.By
-		r.inFile(&m)
+		r.currentMark.Taken, r.currentMark.By = true, mark.By
+		r.inFile(&mark)
 	}
-	c := &LineError{Err: ErrDuplicateID, id: req.ID, bare: !req.HasID}
-	c.usedOn(m)
+	c := &LineError{Err: ErrDuplicateID, id: req.ID, generatedID: !req.HasID}
+	c.setFirstUse(mark)
 	return c
 }
 
-// usedOn adds the line that had the id before, if it is known.
-func (e *LineError) usedOn(m Mark) {
+// setFirstUse completes the complaint about an id used twice by the line that had the id before, if it is known.
+func (e *LineError) setFirstUse(m Mark) {
 	where := m.where()
-	e.first = m.By
-	if e.bare {
+	e.firstLine = m.By
+	if e.generatedID {
 		e.Advice = "give this line its own id"
 		e.Reason = fmt.Sprintf("the line has no id, and its default, %q, is already used on %s", e.id, where)
 		return
@@ -212,7 +212,7 @@ func (e *LineError) usedOn(m Mark) {
 func FirstLines(in io.Reader, cfg Config, bad []*LineError) error {
 	wanted := make(map[string][]*LineError)
 	for _, e := range bad {
-		if errors.Is(e, ErrDuplicateID) && e.first == 0 {
+		if errors.Is(e, ErrDuplicateID) && e.firstLine == 0 {
 			wanted[e.id] = append(wanted[e.id], e)
 		}
 	}
@@ -228,7 +228,7 @@ func FirstLines(in io.Reader, cfg Config, bad []*LineError) error {
 			return err
 		}
 		for _, e := range wanted[req.ID] {
-			e.usedOn(req.mark(e.File))
+			e.setFirstUse(req.mark(e.File))
 		}
 		if delete(wanted, req.ID); len(wanted) == 0 {
 			break
@@ -240,22 +240,22 @@ func FirstLines(in io.Reader, cfg Config, bad []*LineError) error {
 // idIn returns the id of a line that is not a request, "" if it is unreadable. The line may
 // have any form.
 func (r *Reader) idIn(text []byte) string {
-	given := map[string][]byte{}
+	values := map[string][]byte{}
 	switch {
 	case r.rows != nil && len(r.rows.cells) == len(r.columns) && r.rows.fault == nil:
 		for i, name := range r.columns {
-			given[name] = rawjson.AppendString(nil, r.rows.cells[i])
+			values[name] = rawjson.AppendString(nil, r.rows.cells[i])
 		}
 	case r.cfg.Format == FormatJSONL && text[0] == '{' && r.line.Parse(text):
 		for _, m := range r.line.Members {
-			given[string(m.Name)] = m.Value
+			values[string(m.Name)] = m.Value
 		}
 	}
 	for _, name := range [...]struct{ id, form string }{{"custom_id", ""}, {"id", ""}, {"key", "request"}, {"recordId", "modelInput"}} {
-		if rawjson.IsNull(given[name.id]) || name.form != "" && given[name.form] == nil {
+		if rawjson.IsNull(values[name.id]) || name.form != "" && values[name.form] == nil {
 			continue
 		}
-		if id, c := readID(name.id, given[name.id]); c == nil && utf8.Valid(id) {
+		if id, c := readID(name.id, values[name.id]); c == nil && utf8.Valid(id) {
 			return string(id)
 		}
 	}

@@ -85,30 +85,30 @@ func (c Config) withDefaults() Config {
 
 // Reader reads requests from a prompt file. It belongs to one goroutine.
 type Reader struct {
-	cfg    Config // its Name and Format are those of the current file
-	lines  *lines.Reader
-	rows   *rows    // for a CSV, else nil
-	first  int      // the first line of the current item
-	before []fileAt // the files read to their end
-	broke  error    // why the input cannot be read further, io.EOF included
+	cfg         Config // its Name and Format are those of the current file
+	lines       *lines.Reader
+	rows        *rows    // for a CSV, else nil
+	first       int      // the first line of the current item
+	filesBefore []fileAt // the files read to their end
+	endErr      error    // why the input cannot be read further, io.EOF included
 
-	ids    *idSet // nil if the ids are known to be good
-	asked  tally  // of lines without an id
-	keys   keys.Maker
-	line   rawjson.Parser   // parses the current line
-	id     []byte           // the id that it gives
-	body   []rawjson.Member // of its body
-	front  []byte           // put before the members of its body
-	room   []byte           // where bodies are made, if requests are Passing
-	name   []byte           // where its key and id are joined
-	models map[string]string
+	ids          *idSet // nil if the ids are known to be good
+	askedBefore  tally  // of lines without an id
+	keys         keys.Maker
+	line         rawjson.Parser   // parses the current line
+	id           []byte           // the id that it gives
+	body         []rawjson.Member // of its body
+	addedMembers []byte           // put before the members of its body
+	bodyRoom     []byte           // where bodies are made, if requests are Passing
+	keyAndID     []byte           // where its key and id are joined
+	models       map[string]string
 
-	offered Request  // the copy that Takes gets
-	columns []string // of a CSV
-	given   int      // requests
-	noted   Mark     // of the current line, for Note
-	digest  Digest   // of the lines and rows read
-	bad     tally    // lines that are not requests
+	offered     Request  // the copy that Takes gets
+	columns     []string // of a CSV
+	given       int      // requests
+	currentMark Mark     // of the current line, for Note
+	digest      Digest   // of the lines and rows read
+	badBefore   tally    // lines that are not requests
 }
 
 // NewReader returns a reader of in, which may be packed by gzip or zstd unless it is Plain
@@ -116,10 +116,10 @@ type Reader struct {
 func NewReader(in io.Reader, cfg Config) *Reader {
 	cfg = cfg.withDefaults()
 	r := &Reader{
-		cfg:    cfg,
-		asked:  tally{keys.Set{Width: idWidth}},
-		bad:    tally{keys.Set{Width: idWidth}},
-		models: make(map[string]string),
+		cfg:         cfg,
+		askedBefore: tally{keys.Set{Width: idWidth}},
+		badBefore:   tally{keys.Set{Width: idWidth}},
+		models:      make(map[string]string),
 	}
 	r.open(in)
 	if cfg.Section != nil {
@@ -152,14 +152,14 @@ func (r *Reader) Line() int { return r.linesBefore() + r.lines.Line() }
 //   - anything else when the input cannot be read, again and again from then on.
 //     Next does not return a line torn by that.
 func (r *Reader) Next() (Request, error) {
-	for r.broke == nil {
+	for r.endErr == nil {
 		if r.cfg.Limit > 0 && r.given == r.cfg.Limit {
-			r.broke = io.EOF
+			r.endErr = io.EOF
 			break
 		}
 		text, err := r.text()
 		if lines.AtEnd(err) && r.cfg.More != nil {
-			r.broke = r.nextFile()
+			r.endErr = r.nextFile()
 			continue
 		}
 		if err != nil {
@@ -167,7 +167,7 @@ func (r *Reader) Next() (Request, error) {
 				r.digest.add(nil)
 				return Request{}, r.tooLong()
 			}
-			r.broke = r.readError(err)
+			r.endErr = r.readError(err)
 			break
 		}
 		if len(text) > 0 {
@@ -175,7 +175,7 @@ func (r *Reader) Next() (Request, error) {
 			return r.request(text)
 		}
 	}
-	return Request{}, r.broke
+	return Request{}, r.endErr
 }
 
 // Digest distinguishes inputs within one process by the text read so far. White space
@@ -193,13 +193,14 @@ func (d *Digest) add(text []byte) {
 // Digest returns the digest of the text read so far, the header of a CSV included.
 func (r *Reader) Digest() Digest { return r.digest }
 
+// tooLong returns the complaint about a line or row that is too long.
 func (r *Reader) tooLong() error {
 	what := "line"
 	if last := r.lines.Line(); last > r.first {
 		what = fmt.Sprintf("row (its quotes extend it to line %d)", last)
 	}
-	r.noted = Mark{}
-	c := complain(ErrTooLong, "split or remove it", "%s longer than %d bytes", what, r.cfg.MaxLine).keyed(r)
+	r.currentMark = Mark{}
+	c := newLineError(ErrTooLong, "split or remove it", "%s longer than %d bytes", what, r.cfg.MaxLine).withKey(r)
 	r.note()
 	return r.place(c)
 }
@@ -214,6 +215,7 @@ func (r *Reader) text() ([]byte, error) {
 	return text, err
 }
 
+// readError returns err with the name of the input and the place, unless it needs neither.
 func (r *Reader) readError(err error) error {
 	if lines.AtEnd(err) || errors.Is(err, ErrHeader) {
 		return err
@@ -244,27 +246,27 @@ func isLineError(err error) bool {
 
 // place adds file and line to a complaint.
 func (r *Reader) place(c *LineError) error {
-	c.File, c.Line, c.above = r.cfg.Name, r.number(), r.above()
+	c.File, c.Line, c.linesAbove = r.cfg.Name, r.inputLine(), r.linesAbove()
 	return c
 }
 
 // request parses one line. text lies in the read buffer, so what the request keeps of it is
 // copied on the way.
 func (r *Reader) request(text []byte) (req Request, err error) {
-	r.noted = Mark{}
-	c := r.understand(&req, text)
-	if c == nil {
-		c = r.identify(&req)
+	r.currentMark = Mark{}
+	fault := r.parseLine(&req, text)
+	if fault == nil {
+		fault = r.identify(&req)
 	}
-	if c == nil && r.cfg.Takes != nil {
-		c = r.offer(&req)
+	if fault == nil && r.cfg.Takes != nil {
+		fault = r.askTakes(&req)
 	}
-	if c != nil && c.Request == nil {
-		c.key, c.ID = r.badKey(text), r.idIn(text)
+	if fault != nil && fault.Request == nil {
+		fault.key, fault.ID = r.badKey(text), r.idIn(text)
 	}
 	r.note()
-	if c != nil {
-		return Request{}, r.place(c)
+	if fault != nil {
+		return Request{}, r.place(fault)
 	}
 	r.given++
 	return req, nil
@@ -272,40 +274,40 @@ func (r *Reader) request(text []byte) (req Request, err error) {
 
 // note passes to Note what the reader found out about the current line.
 func (r *Reader) note() {
-	if r.cfg.Note != nil && r.noted != (Mark{}) {
-		r.cfg.Note(r.number(), r.noted)
+	if r.cfg.Note != nil && r.currentMark != (Mark{}) {
+		r.cfg.Note(r.inputLine(), r.currentMark)
 	}
 }
 
-// understand makes a request of a line, whatever its format. A line that is not JSON, or that a
-// template reads, is first checked and then converted to JSON.
-func (r *Reader) understand(req *Request, text []byte) (c *LineError) {
+// parseLine makes a request of a line, whatever its format. A line that is not JSON, or that a template reads, is
+// first checked and then converted to JSON.
+func (r *Reader) parseLine(req *Request, text []byte) (fault *LineError) {
 	plain := r.cfg.Format == FormatJSONL // the line itself is JSON
 	switch {
 	case plain:
-		c = r.checkJSON(text)
+		fault = r.checkJSON(text)
 	case r.rows != nil:
-		c = r.rows.check()
+		fault = r.rows.check()
 	default:
-		c = checkText(text)
+		fault = checkText(text)
 	}
-	if c == nil && (!plain || r.cfg.Template != nil) {
-		if text, c = r.convert(text); c == nil {
+	if fault == nil && (!plain || r.cfg.Template != nil) {
+		if text, fault = r.convert(text); fault == nil {
 			r.line.Parse(text) // for its members: a line made here is good
 		}
 	}
-	if c != nil {
-		return c
+	if fault != nil {
+		return fault
 	}
-	if c = r.recognise(req, text); r.cfg.Template != nil {
+	if fault = r.recognise(req, text); r.cfg.Template != nil {
 		req.Form = FormTemplate
 	}
-	return c
+	return fault
 }
 
-// offer asks Takes about a request. It passes a copy: otherwise each request of each reader
-// would be an allocation.
-func (r *Reader) offer(req *Request) *LineError {
+// askTakes asks the caller's Takes about a request. It passes a copy: otherwise each request of each reader would
+// be an allocation.
+func (r *Reader) askTakes(req *Request) *LineError {
 	r.offered = *req
 	err := r.cfg.Takes(&r.offered)
 	r.offered = Request{} // its body is the caller's
@@ -316,16 +318,16 @@ func (r *Reader) offer(req *Request) *LineError {
 	if errors.As(err, &u) {
 		return r.untranslatable(req, u)
 	}
-	return complain(ErrUnsupported, adviceElsewhere, "%s", oneLine(lines.ClipTo(err.Error(), shownWhy)))
+	return newLineError(ErrUnsupported, adviceElsewhere, "%s", oneLine(lines.ClipTo(err.Error(), maxShownReason)))
 }
 
 // checkText refuses text that no line may have, cheapest check first.
 func checkText(text []byte) *LineError {
 	if i := bytes.IndexByte(text, 0); i >= 0 {
-		return complain(ErrText, "save the file as UTF-8 text", "NUL byte at byte %d", i+1)
+		return newLineError(ErrText, "save the file as UTF-8 text", "NUL byte at byte %d", i+1)
 	}
 	if !utf8.Valid(text) {
-		return complain(ErrText, "save the file as UTF-8 text", "invalid UTF-8 at byte %d", invalidAt(text))
+		return newLineError(ErrText, "save the file as UTF-8 text", "invalid UTF-8 at byte %d", invalidAt(text))
 	}
 	return nil
 }
@@ -341,10 +343,10 @@ func (r *Reader) checkJSON(text []byte) *LineError {
 		}
 	}
 	if !good {
-		return complain(ErrNotJSON, r.adviceFor(text), "not JSON: %s", r.line.SyntaxError(text))
+		return newLineError(ErrNotJSON, r.adviceFor(text), "not JSON: %s", r.line.SyntaxError(text))
 	}
 	if text[0] != '{' {
-		return complain(ErrShape, r.adviceFor(text), "%s, not an object", rawjson.KindOf(text))
+		return newLineError(ErrShape, r.adviceFor(text), "%s, not an object", rawjson.KindOf(text))
 	}
 	return nil
 }

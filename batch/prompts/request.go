@@ -103,8 +103,8 @@ type Request struct {
 	Key      string          // 32 hex digits that identify the question, see Key
 }
 
-// keyed returns the endpoint as keys have it: with the model if the body does not name it.
-func (q *Request) keyed() string {
+// keyEndpoint returns the endpoint as keys have it: with the model if the body does not name it.
+func (q *Request) keyEndpoint() string {
 	if q.Endpoint == GenerateContent || q.Endpoint == Converse {
 		return string(rawjson.AppendString(nil, q.Model)) + q.Endpoint
 	}
@@ -135,7 +135,7 @@ func ParseParam(text string) (p Param, err error) {
 		why = "the system message of all lines has a setting of its own"
 	case name == "stream", name == "background":
 		why = "a result is written whole"
-	case own(rawjson.Member{Name: []byte(name)}), isQuestion([]byte(name)):
+	case isUsersField(rawjson.Member{Name: []byte(name)}), isQuestion([]byte(name)):
 		why = "it is a line's own"
 	}
 	if why != "" {
@@ -147,7 +147,7 @@ func ParseParam(text string) (p Param, err error) {
 		return p, nil
 	}
 	var c *LineError
-	if p.Value, c = valueOf(name, value); c != nil {
+	if p.Value, c = parseValue(name, value); c != nil {
 		err = fmt.Errorf("prompts: %s", c.Reason)
 	}
 	return p, err
@@ -160,39 +160,39 @@ func Parameters() []string { return slices.Sorted(maps.Keys(parameters)) }
 // are read. It lacks names that are more often those of data, such as user, text, n, tools
 // and reasoning.
 var parameters = map[string]valueKind{
-	"max_tokens": aNumber, "max_completion_tokens": aNumber, "max_output_tokens": aNumber,
-	"temperature": aNumber, "top_p": aNumber, "top_k": aNumber, "min_p": aNumber, "top_logprobs": aNumber, "seed": aNumber,
-	"frequency_penalty": aNumber, "presence_penalty": aNumber, "repetition_penalty": aNumber,
-	"logprobs": aTruth, "parallel_tool_calls": aTruth,
-	"stop": aText, "stop_sequences": aText, "response_format": aText, "logit_bias": aText,
-	"reasoning_effort": aText, "verbosity": aText, "service_tier": aText,
+	"max_tokens": numberValue, "max_completion_tokens": numberValue, "max_output_tokens": numberValue,
+	"temperature": numberValue, "top_p": numberValue, "top_k": numberValue, "min_p": numberValue, "top_logprobs": numberValue, "seed": numberValue,
+	"frequency_penalty": numberValue, "presence_penalty": numberValue, "repetition_penalty": numberValue,
+	"logprobs": boolValue, "parallel_tool_calls": boolValue,
+	"stop": textValue, "stop_sequences": textValue, "response_format": textValue, "logit_bias": textValue,
+	"reasoning_effort": textValue, "verbosity": textValue, "service_tier": textValue,
 }
 
 // valueKind says how the text of a value is read.
 type valueKind uint8
 
 const (
-	aText   valueKind = iota // a string, unless it is JSON in brackets or quotes
-	aNumber                  // a number as JSON writes it
-	aTruth                   // true or false in any case, or a number
+	textValue   valueKind = iota // a string, unless it is JSON in brackets or quotes
+	numberValue                  // a number as JSON writes it
+	boolValue                    // true or false in any case, or a number
 )
 
-// valueOf reads the text of a parameter's value.
-func valueOf(name, text string) (json.RawMessage, *LineError) {
+// parseValue returns the JSON of a parameter's value, from its text.
+func parseValue(name, text string) (json.RawMessage, *LineError) {
 	trimmed := strings.TrimSpace(text)
 	isNumber := trimmed != "" && strings.ContainsRune("-0123456789", rune(trimmed[0])) && json.Valid([]byte(trimmed))
 	isJSON := trimmed != "" && strings.ContainsRune("[{\"", rune(trimmed[0])) && json.Valid([]byte(trimmed))
 	lower := strings.ToLower(trimmed)
 	kind := parameters[name]
 	switch {
-	case kind != aText && isNumber, kind == aText && isJSON:
+	case kind != textValue && isNumber, kind == textValue && isJSON:
 		return json.RawMessage(trimmed), nil
-	case kind == aTruth && (lower == "true" || lower == "false"):
+	case kind == boolValue && (lower == "true" || lower == "false"):
 		return json.RawMessage(lower), nil
-	case kind == aNumber:
-		return nil, complain(ErrShape, "correct the value, or rename the column", "%s is %q, not a number", name, lines.Clip(text))
-	case kind == aTruth:
-		return nil, complain(ErrShape, "correct the value, or rename the column", "%s is %q, not true or false", name, lines.Clip(text))
+	case kind == numberValue:
+		return nil, newLineError(ErrShape, "correct the value, or rename the column", "%s is %q, not a number", name, lines.Clip(text))
+	case kind == boolValue:
+		return nil, newLineError(ErrShape, "correct the value, or rename the column", "%s is %q, not true or false", name, lines.Clip(text))
 	}
 	return rawjson.AppendString(nil, text), nil
 }

@@ -24,12 +24,12 @@ type rows struct {
 	csv   *csv.Reader
 	max   int // bytes of a row
 
-	text  []byte   // the lines of the current row
-	rest  []byte   // the part that the parser has not taken yet
-	cells []string // valid until the next row
-	fault error    // why the row has no cells: a *csv.ParseError
-	first int      // its first line, 0 before that is read
-	end   error    // why there is no further line
+	text     []byte   // the lines of the current row
+	unparsed []byte   // the part that the parser has not taken yet
+	cells    []string // valid until the next row
+	fault    error    // why the row has no cells: a *csv.ParseError
+	first    int      // its first line, 0 before that is read
+	readErr  error    // why there is no further line
 }
 
 func newRows(in *lines.Reader, longest int) *rows {
@@ -53,7 +53,7 @@ func (t *rows) next() ([]byte, error) {
 	if cap(t.text) > lines.KeepBuffer {
 		t.renew()
 	}
-	t.text, t.rest, t.first = t.text[:0], nil, 0
+	t.text, t.unparsed, t.first = t.text[:0], nil, 0
 	var (
 		fault *csv.ParseError
 		err   error
@@ -67,40 +67,40 @@ func (t *rows) next() ([]byte, error) {
 
 // Read gives the parser at most the rest of one line.
 func (t *rows) Read(p []byte) (int, error) {
-	if len(t.rest) == 0 {
-		if err := t.line(); err != nil {
+	if len(t.unparsed) == 0 {
+		if err := t.readLine(); err != nil {
 			return 0, err
 		}
 	}
-	n := copy(p, t.rest)
-	t.rest = t.rest[n:]
+	n := copy(p, t.unparsed)
+	t.unparsed = t.unparsed[n:]
 	return n, nil
 }
 
-// line reads one more line of the row. Blank lines between rows belong to no row.
-func (t *rows) line() error {
-	for t.end == nil {
-		part, whole, err := t.lines.Cut()
-		if t.end = err; err != nil && !(lines.AtEnd(err) && len(part) > 0) {
+// readLine reads one more line of the row. Blank lines between rows belong to no row.
+func (t *rows) readLine() error {
+	for t.readErr == nil {
+		line, whole, err := t.lines.Cut()
+		if t.readErr = err; err != nil && !(lines.AtEnd(err) && len(line) > 0) {
 			break
 		}
 		if t.lines.Line() == 1 {
-			part = bytes.TrimPrefix(part, lines.ByteOrderMark)
+			line = bytes.TrimPrefix(line, lines.ByteOrderMark)
 		}
-		if t.first == 0 && len(rawjson.Trim(part)) == 0 {
+		if t.first == 0 && len(rawjson.Trim(line)) == 0 {
 			continue
 		}
 		if t.first == 0 {
 			t.first = t.lines.Line()
 		}
-		if !whole || len(t.text)+len(bytes.TrimRight(part, "\r\n")) > t.max {
+		if !whole || len(t.text)+len(bytes.TrimRight(line, "\r\n")) > t.max {
 			return lines.ErrTooLong
 		}
-		t.text = append(t.text, part...)
-		t.rest = t.text[len(t.text)-len(part):]
+		t.text = append(t.text, line...)
+		t.unparsed = t.text[len(t.text)-len(line):]
 		return nil
 	}
-	return t.end
+	return t.readErr
 }
 
 // check refuses text that no row may have.
@@ -110,15 +110,15 @@ func (t *rows) check() *LineError {
 	}
 	var at *csv.ParseError
 	if errors.As(t.fault, &at) {
-		return t.complain(`write a cell that has quotes as "5"" disk", or remove the row`, "not a row of CSV: %v", at.Err)
+		return t.newRowError(`write a cell that has quotes as "5"" disk", or remove the row`, "not a row of CSV: %v", at.Err)
 	}
 	return nil
 }
 
-// complain says which lines the complaint is about. A quote that nothing closes may have
-// made later rows part of this one.
-func (t *rows) complain(advice, format string, args ...any) *LineError {
-	c := complain(ErrShape, advice, format, args...)
+// newRowError makes a complaint about the row, and names its lines if it has several. A quote that nothing closes
+// may have made later rows part of this one.
+func (t *rows) newRowError(advice, format string, args ...any) *LineError {
+	c := newLineError(ErrShape, advice, format, args...)
 	if last := t.lines.Line(); last > t.first {
 		c.Reason += fmt.Sprintf(" (by its quotes, lines %d to %d are one row)", t.first, last)
 	}
@@ -142,23 +142,23 @@ func (r *Reader) header() error {
 	text, err := r.rows.next()
 	r.first = r.rows.first
 	r.digest.add(text)
-	var c *LineError
+	var fault *LineError
 	switch {
 	case errors.Is(err, lines.ErrTooLong):
-		c = complain(ErrTooLong, "is it a CSV?", "line longer than %d bytes", r.cfg.MaxLine)
+		fault = newLineError(ErrTooLong, "is it a CSV?", "line longer than %d bytes", r.cfg.MaxLine)
 	case err != nil:
 		return err
 	default:
-		c = r.nameColumns()
+		fault = r.nameColumns()
 	}
-	if c == nil {
+	if fault == nil {
 		return nil
 	}
 	// It is not a LineError: what is behind it cannot be read.
-	return fmt.Errorf("prompts: %s:%d: %w: %s: %s", r.cfg.Name, r.first, ErrHeader, c.Reason, c.Advice)
+	return fmt.Errorf("prompts: %s:%d: %w: %s: %s", r.cfg.Name, r.first, ErrHeader, fault.Reason, fault.Advice)
 }
 
-// nameColumns takes the current row for the names of the columns.
+// nameColumns takes the cells of the current row as the names of the columns.
 func (r *Reader) nameColumns() *LineError {
 	if c := r.rows.check(); c != nil {
 		return c
@@ -169,11 +169,11 @@ func (r *Reader) nameColumns() *LineError {
 	}
 	switch {
 	case slices.Contains(names, ""):
-		return complain(ErrShape, "name it", "column %d has no name", slices.Index(names, "")+1)
+		return newLineError(ErrShape, "name it", "column %d has no name", slices.Index(names, "")+1)
 	case len(slices.Compact(slices.Sorted(slices.Values(names)))) < len(names):
-		return complain(ErrShape, "give each its own name", "two columns have one name")
+		return newLineError(ErrShape, "give each its own name", "two columns have one name")
 	case r.cfg.Template == nil && !slices.Contains(names, "prompt"):
-		return complain(ErrShape, adviceColumns(names), "no column is named prompt; %s", thereAre(names, "column"))
+		return newLineError(ErrShape, adviceColumns(names), "no column is named prompt; %s", thereAre(names, "column"))
 	}
 	r.columns = names
 	return nil
@@ -197,9 +197,9 @@ func adviceColumns(names []string) string {
 func (r *Reader) fromRow() ([]byte, *LineError) {
 	cells := r.rows.cells
 	if len(cells) != len(r.columns) {
-		return nil, r.rows.complain(adviceFix, "%s under %s", countOf(len(cells), "cell"), countOf(len(r.columns), "column"))
+		return nil, r.rows.newRowError(adviceFix, "%s under %s", countOf(len(cells), "cell"), countOf(len(r.columns), "column"))
 	}
-	fields, rest := make(map[string]any), make(map[string]any)
+	fields, metadata := make(map[string]any), make(map[string]any)
 	for i, name := range r.columns {
 		_, isParameter := parameters[name]
 		switch {
@@ -207,7 +207,7 @@ func (r *Reader) fromRow() ([]byte, *LineError) {
 			fields[name] = cells[i]
 		case cells[i] == "":
 		case isParameter:
-			value, c := valueOf(name, cells[i])
+			value, c := parseValue(name, cells[i])
 			if c != nil {
 				return nil, c
 			}
@@ -215,11 +215,11 @@ func (r *Reader) fromRow() ([]byte, *LineError) {
 		case slices.Contains(fieldColumns, name):
 			fields[name] = cells[i]
 		default:
-			rest[name] = cells[i]
+			metadata[name] = cells[i]
 		}
 	}
-	if len(rest) > 0 {
-		fields["metadata"] = rest
+	if len(metadata) > 0 {
+		fields["metadata"] = metadata
 	}
 	return r.fromFields(fields)
 }
@@ -251,7 +251,7 @@ func (r *Reader) convert(text []byte) ([]byte, *LineError) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber() // a number reads as it was written
 	if err := decoder.Decode(&fields); err != nil {
-		return nil, complain(ErrNotJSON, adviceFix, "not JSON: %v", err)
+		return nil, newLineError(ErrNotJSON, adviceFix, "not JSON: %v", err)
 	}
 	return r.fromFields(fields)
 }
@@ -262,7 +262,7 @@ func (r *Reader) convert(text []byte) ([]byte, *LineError) {
 func (r *Reader) fromFields(fields map[string]any) ([]byte, *LineError) {
 	line := fields
 	if r.cfg.Template != nil {
-		prompt := bounded{max: r.cfg.MaxLine}
+		prompt := boundedBuffer{max: r.cfg.MaxLine}
 		if err := r.cfg.Template.Execute(&prompt, fields); err != nil {
 			return nil, r.templateFault(err, fields)
 		}
@@ -283,7 +283,7 @@ func (r *Reader) fromFields(fields map[string]any) ([]byte, *LineError) {
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false) // a prompt goes out as it was written
 	if err := encoder.Encode(line); err != nil {
-		return nil, complain(ErrTemplate, adviceFix, "%v", err)
+		return nil, newLineError(ErrTemplate, adviceFix, "%v", err)
 	}
 	return bytes.TrimSpace(out.Bytes()), nil
 }

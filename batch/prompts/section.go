@@ -41,8 +41,8 @@ type Mark struct {
 	In    string
 }
 
-// mark returns what is known of the current line; whole says that the reader must find it
-// out.
+// mark returns what is known of the current line. whole reports that the reader has the whole input, and must find
+// it out itself.
 func (r *Reader) mark() (m Mark, whole bool) {
 	switch s := r.cfg.Section; {
 	case s == nil:
@@ -50,14 +50,14 @@ func (r *Reader) mark() (m Mark, whole bool) {
 	case s.Marks == nil:
 		return m, false
 	default:
-		return s.Marks(r.number()), false
+		return s.Marks(r.inputLine()), false
 	}
 }
 
-// number returns the number of the current line in the whole input.
-func (r *Reader) number() int { return r.above() + r.first }
+// inputLine returns the number of the current line in the whole input.
+func (r *Reader) inputLine() int { return r.linesAbove() + r.first }
 
-func (r *Reader) above() int {
+func (r *Reader) linesAbove() int {
 	if r.cfg.Section == nil {
 		return r.linesBefore()
 	}
@@ -102,7 +102,7 @@ func (r *Reader) nextFile() error {
 	if err != nil {
 		return err
 	}
-	r.before = append(r.before, fileAt{r.cfg.Name, r.Line()})
+	r.filesBefore = append(r.filesBefore, fileAt{r.cfg.Name, r.Line()})
 	r.cfg.Name, r.cfg.Format, r.first = file.Name, file.Format, 0
 	r.open(file.In)
 	return nil
@@ -110,24 +110,24 @@ func (r *Reader) nextFile() error {
 
 // linesBefore counts the lines of the files before the current one.
 func (r *Reader) linesBefore() int {
-	if len(r.before) == 0 {
+	if len(r.filesBefore) == 0 {
 		return 0
 	}
-	return r.before[len(r.before)-1].end
+	return r.filesBefore[len(r.filesBefore)-1].end
 }
 
-// inFile turns By, a line of the input, into a line of its file. It sets In if that file is
-// not the current one.
+// inFile turns the By of a mark, a line of the input, into a line of its file. It sets In if that file is not the
+// current one.
 func (r *Reader) inFile(m *Mark) {
-	i := sort.Search(len(r.before), func(i int) bool { return m.By <= r.before[i].end })
+	i := sort.Search(len(r.filesBefore), func(i int) bool { return m.By <= r.filesBefore[i].end })
 	if m.By == 0 {
 		return
 	}
-	if i < len(r.before) {
-		m.In = r.before[i].name
+	if i < len(r.filesBefore) {
+		m.In = r.filesBefore[i].name
 	}
 	if i > 0 {
-		m.By -= r.before[i-1].end
+		m.By -= r.filesBefore[i-1].end
 	}
 }
 

@@ -39,13 +39,13 @@ var ErrTemplate = errors.New("template does not fit")
 // errPromptTooLong stops a template that writes without end.
 var errPromptTooLong = errors.New("the prompt becomes longer than a line may be")
 
-// bounded collects at most max bytes.
-type bounded struct {
+// boundedBuffer collects at most max bytes.
+type boundedBuffer struct {
 	bytes.Buffer
 	max int
 }
 
-func (b *bounded) Write(p []byte) (int, error) {
+func (b *boundedBuffer) Write(p []byte) (int, error) {
 	if b.Len()+len(p) > b.max {
 		return 0, errPromptTooLong
 	}
@@ -59,7 +59,7 @@ var (
 	executing = regexp.MustCompile(`^template: template:[\d:]+ executing "[^"]*" at <(.*?)>: (.*)$`)
 )
 
-// parseFault says why a template does not parse, with its line if it is not the first.
+// parseFault returns the error for a template that does not parse, with its line if it is not the first.
 func parseFault(err error) error {
 	match := parsing.FindStringSubmatch(err.Error())
 	switch {
@@ -71,7 +71,7 @@ func parseFault(err error) error {
 	return fmt.Errorf("prompts: %s", match[2])
 }
 
-// templateFault says why a template cannot be filled from these fields. For a missing field
+// templateFault returns the complaint about a template that cannot be filled from these fields. For a missing field
 // it lists the fields that there are.
 func (r *Reader) templateFault(err error, fields map[string]any) *LineError {
 	advice := "give the line this field, or change the template"
@@ -81,26 +81,26 @@ func (r *Reader) templateFault(err error, fields map[string]any) *LineError {
 		if null.at == "" {
 			null.at = match[1]
 		}
-		return complain(ErrTemplate, "give the line a value, or ask for it first, as in {{if .n}}{{.n}}{{end}}",
+		return newLineError(ErrTemplate, "give the line a value, or ask for it first, as in {{if .n}}{{.n}}{{end}}",
 			"the template at {{%s}}: %v", null.at, null)
 	}
 	if match == nil {
-		return complain(ErrTemplate, advice, "%s", strings.TrimPrefix(text, "template: "))
+		return newLineError(ErrTemplate, advice, "%s", strings.TrimPrefix(text, "template: "))
 	}
-	at, why := match[1], strings.TrimSuffix(match[2], " in type interface {}")
-	if !strings.HasPrefix(why, "map has no entry") || strings.Count(at, ".") != 1 {
-		return complain(ErrTemplate, advice, "the template at {{%s}}: %s", at, why)
+	action, why := match[1], strings.TrimSuffix(match[2], " in type interface {}")
+	if !strings.HasPrefix(why, "map has no entry") || strings.Count(action, ".") != 1 {
+		return newLineError(ErrTemplate, advice, "the template at {{%s}}: %s", action, why)
 	}
-	names, what := slices.Sorted(maps.Keys(fields)), "field"
+	names, noun := slices.Sorted(maps.Keys(fields)), "field"
 	//exhaustive:enforce
 	switch r.cfg.Format {
 	case FormatCSV:
-		names, what, advice = r.columns, "column", "change the template or the header"
+		names, noun, advice = r.columns, "column", "change the template or the header"
 	case FormatText:
 		advice = "change the template"
 	case FormatJSONL:
 	}
-	return complain(ErrTemplate, advice, "the template asks for {{%s}}, but %s", at, thereAre(names, what))
+	return newLineError(ErrTemplate, advice, "the template asks for {{%s}}, but %s", action, thereAre(names, noun))
 }
 
 // shownNames bounds the columns or fields that a complaint names: a longer list helps
@@ -108,18 +108,18 @@ func (r *Reader) templateFault(err error, fields map[string]any) *LineError {
 const shownNames = 20
 
 // thereAre lists the names that there are: the columns are a, b, c.
-func thereAre(names []string, what string) string {
+func thereAre(names []string, noun string) string {
 	switch len(names) {
 	case 0:
-		return fmt.Sprintf("there are no %ss", what)
+		return fmt.Sprintf("there are no %ss", noun)
 	case 1:
-		return fmt.Sprintf("the only %s is %s", what, lines.Clip(names[0]))
+		return fmt.Sprintf("the only %s is %s", noun, lines.Clip(names[0]))
 	}
 	var shown []string
 	for _, name := range names[:min(shownNames, len(names))] {
 		shown = append(shown, lines.Clip(name))
 	}
-	text := fmt.Sprintf("the %ss are %s", what, strings.Join(shown, ", "))
+	text := fmt.Sprintf("the %ss are %s", noun, strings.Join(shown, ", "))
 	if more := len(names) - shownNames; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
@@ -131,8 +131,9 @@ type nullError struct{ at string } // the action; "" for a function that prints 
 
 func (*nullError) Error() string { return "it is null" }
 
-// printed returns a value as a template prints it.
-func printed(at string, value any) (any, error) {
+// printable returns a value as a template prints it: objects and lists as JSON. It returns an error for a null. at
+// names the action, for that error.
+func printable(at string, value any) (any, error) {
 	switch value.(type) {
 	case nil:
 		return nil, &nullError{at}
@@ -149,14 +150,14 @@ func printed(at string, value any) (any, error) {
 	return string(bytes.TrimSpace(out.Bytes())), nil
 }
 
-// printer is the name by which templates call printed.
+// printer is the name by which templates call printable.
 const printer = "_printed"
 
-// printers returns printed, and the functions of the language that make a text from their
+// printers returns the functions of a template: printable, and those of the language that make a text from their
 // arguments.
 func printers() template.FuncMap {
 	all := template.FuncMap{
-		printer: printed,
+		printer: printable,
 		"printf": func(format string, args ...any) (string, error) {
 			err := printAll(args)
 			return fmt.Sprintf(format, args...), err
@@ -173,18 +174,18 @@ func printers() template.FuncMap {
 	return all
 }
 
-// printAll turns each argument into its printed form.
+// printAll replaces each argument by its printable form.
 func printAll(args []any) (err error) {
 	for i, value := range args {
-		if args[i], err = printed("", value); err != nil {
+		if args[i], err = printable("", value); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// printJSON makes every action that prints pass its value to printed first. text/template
-// has no other way to say how values of a type are printed.
+// printJSON makes every action that prints pass its value to printable first. text/template has no other way to say
+// how values of a type are printed.
 func printJSON(tree *parse.Tree, node parse.Node) {
 	switch n := node.(type) {
 	case *parse.ListNode:
@@ -198,10 +199,10 @@ func printJSON(tree *parse.Tree, node parse.Node) {
 		if len(n.Pipe.Decl) > 0 {
 			return // it sets a variable
 		}
-		at := n.Pipe.String()
+		action := n.Pipe.String()
 		n.Pipe.Cmds = append(n.Pipe.Cmds, &parse.CommandNode{NodeType: parse.NodeCommand, Pos: n.Pos, Args: []parse.Node{
 			parse.NewIdentifier(printer).SetTree(tree).SetPos(n.Pos),
-			&parse.StringNode{NodeType: parse.NodeString, Pos: n.Pos, Quoted: strconv.Quote(at), Text: at},
+			&parse.StringNode{NodeType: parse.NodeString, Pos: n.Pos, Quoted: strconv.Quote(action), Text: action},
 		}})
 	case *parse.IfNode:
 		printJSON(tree, n.List)

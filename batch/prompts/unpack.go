@@ -34,22 +34,23 @@ var packings = []struct {
 // members reads gzip files that stand one after another. It finds out by itself whether
 // another one follows: the gzip reader takes a cut header for the end of them all.
 type members struct {
-	in  *bufio.Reader
-	one *gzip.Reader
+	in     *bufio.Reader
+	member *gzip.Reader
 }
 
+// openMembers opens the first member of a gzip file.
 func openMembers(in io.Reader) (io.Reader, error) {
-	m := &members{in: bufio.NewReaderSize(in, lines.ReadBuffer), one: new(gzip.Reader)}
+	m := &members{in: bufio.NewReaderSize(in, lines.ReadBuffer), member: new(gzip.Reader)}
 	return m, m.next()
 }
 
 // next continues with the member that begins here.
 func (m *members) next() error {
-	err := m.one.Reset(m.in)
+	err := m.member.Reset(m.in)
 	if lines.AtEnd(err) {
 		err = io.ErrUnexpectedEOF // of its header
 	}
-	m.one.Multistream(false)
+	m.member.Multistream(false)
 	return err
 }
 
@@ -57,7 +58,7 @@ func (m *members) next() error {
 // member ends and nothing follows: a cut member is an error.
 func (m *members) Read(p []byte) (int, error) {
 	for {
-		n, err := m.one.Read(p)
+		n, err := m.member.Read(p)
 		if n > 0 && lines.AtEnd(err) {
 			return n, nil
 		}
@@ -99,6 +100,7 @@ type unpacker struct {
 	packing string    // what in is packed with, "" if it is not
 }
 
+// Read returns the unpacked content. The first call finds out how the input is packed.
 func (u *unpacker) Read(p []byte) (int, error) {
 	if u.out == nil {
 		if err := u.open(); err != nil {
@@ -106,10 +108,10 @@ func (u *unpacker) Read(p []byte) (int, error) {
 		}
 	}
 	n, err := u.out.Read(p)
-	return n, u.name(err)
+	return n, u.wrapFault(err)
 }
 
-// open looks at the first bytes. A magic number may come in several reads.
+// open finds out how the input is packed, by its first bytes. They may come in several reads.
 func (u *unpacker) open() (err error) {
 	head := make([]byte, HeadBytes)
 	n, err := io.ReadFull(u.in, head)
@@ -121,15 +123,15 @@ func (u *unpacker) open() (err error) {
 		if bytes.HasPrefix(head[:n], []byte(p.magic)) {
 			u.packing = p.name
 			u.out, err = p.open(all)
-			return u.name(err)
+			return u.wrapFault(err)
 		}
 	}
 	u.out = all
 	return nil
 }
 
-// name says what is wrong with a packed input. The end of an input is not a fault.
-func (u *unpacker) name(err error) error {
+// wrapFault wraps an error of a packed input in ErrPacked. The end of an input is not a fault.
+func (u *unpacker) wrapFault(err error) error {
 	if err == nil || lines.AtEnd(err) || u.packing == "" {
 		return err
 	}
