@@ -23,7 +23,7 @@ func (j *Job) budget() (o batch.Option, has bool) {
 		return o, false
 	}
 	return batch.WithMaxCost(batch.Budget[*Item]{
-		Max: j.cfg.MaxCost, Before: j.before.usd, Broken: j.before.doubtful, Reserve: j.cfg.reserve,
+		Max: j.cfg.MaxCost, Before: j.earlierSpending.usd, Broken: j.earlierSpending.doubtful, Reserve: j.cfg.reserve,
 		Cost: func(it *Item, lane string, used provider.Usage) (float64, bool) {
 			b := j.cfg.Bill(lane, it.Model, used)
 			return b.USD, b.Known
@@ -61,7 +61,8 @@ type spending struct {
 	unpriced int     // items whose cost is not known: they count as nothing
 }
 
-func (c *Config) spent() (s spending, err error) {
+// readSpending returns what earlier runs have spent, by their files. It is zero for a run that starts over.
+func (c *Config) readSpending() (s spending, err error) {
 	if c.Output == "" || c.Fresh {
 		return s, nil
 	}
@@ -84,17 +85,17 @@ type Stood struct {
 	Spent    float64 // and in doubt, by this run and those before it
 }
 
-// tiny is less than any sum that matters, and more than rounding makes of a million costs.
-const tiny = 1e-6
+// roundingError is less than any sum that matters, and more than rounding makes of a million costs.
+const roundingError = 1e-6
 
-// unseen returns the most that calls without a line have cost, if all lines together have cost so
-// much. Without any line the output may be a new one: then only the calls in flight count.
+// unseen returns the most that calls without a line have cost. usd is the cost of all lines together, and has
+// reports whether there are any. Without any line the output may be a new one: then only the calls in flight count.
 func (s Stood) unseen(usd float64, has bool) float64 {
 	unseen := s.Reserved
 	if has {
 		unseen = max(unseen, s.Spent+s.Reserved-usd)
 	}
-	if unseen < tiny {
+	if unseen < roundingError {
 		return 0
 	}
 	return unseen
@@ -107,10 +108,10 @@ type prices struct {
 	seen   map[string]bool
 }
 
-// mostUnpriced bounds the models that a complaint names.
-const mostUnpriced = 10
+// maxUnpriced bounds the models that a complaint names.
+const maxUnpriced = 10
 
-// add notes the model of one item.
+// add notes the model of one item, and appends it to the list if it has no price.
 func (p *prices) add(model string, to *[]string) {
 	if p.known == nil || p.seen != nil && model == p.latest {
 		return
@@ -118,15 +119,16 @@ func (p *prices) add(model string, to *[]string) {
 	if p.latest = model; p.seen == nil {
 		p.seen = map[string]bool{}
 	}
-	if p.seen[model] || len(*to) == mostUnpriced {
+	if p.seen[model] || len(*to) == maxUnpriced {
 		return
 	}
-	if p.seen[model] = true; !knows(p.known, model) {
+	if p.seen[model] = true; !hasPrice(p.known, model) {
 		*to = append(*to, model)
 	}
 }
 
-func knows(price func(string, float64, float64) (float64, bool), model string) bool {
+// hasPrice reports whether the price of a model is known.
+func hasPrice(price func(string, float64, float64) (float64, bool), model string) bool {
 	_, known := price(model, 1, 1)
 	return known
 }

@@ -121,8 +121,8 @@ type Config struct {
 
 	Watch Watch
 
-	estimates bool   // Cost is our own
-	named     string // the output in lines of the errors file; "": none
+	estimates  bool   // Cost is our own
+	outputName string // the output in lines of the errors file; "": none
 }
 
 // Bill is the cost of an item.
@@ -179,7 +179,7 @@ func (c Config) withDefaults() Config {
 		c.Errors = journal.ErrorsPath(c.Output)
 	}
 	if c.Output != "" || c.Stdout != nil {
-		c.named = journal.OutputName(c.Errors, c.Output)
+		c.outputName = journal.OutputName(c.Errors, c.Output)
 	}
 	c.Concurrency = cmp.Or(c.Concurrency, batch.DefaultConcurrency)
 	c.Reader.Name = c.Input.Name
@@ -187,7 +187,7 @@ func (c Config) withDefaults() Config {
 		c.Lane = func(model string) string { return model }
 	}
 	if c.Cost == nil {
-		c.Cost, c.estimates = costOf, true
+		c.Cost, c.estimates = estimatedCost, true
 	}
 	if c.Redact == nil {
 		c.Redact = func(s string) string { return s }
@@ -207,8 +207,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// costOf returns the estimated cost of a request, in the form that its lane's rule needs.
-func costOf(r *prompts.Request) batch.Cost {
+// estimatedCost returns the estimated cost of a request, in the form that its lane's rule needs.
+func estimatedCost(r *prompts.Request) batch.Cost {
 	input, output := estimate.For(r.Endpoint, r.Body)
 	return batch.Cost{Requests: 1, Input: input, Output: output}
 }
@@ -219,8 +219,8 @@ type resultFile struct {
 	others []string
 }
 
-// files returns the files that a job writes to, the output first.
-func (c *Config) files() []resultFile {
+// resultFiles returns the files that a job writes to, the output first.
+func (c *Config) resultFiles() []resultFile {
 	inputs := c.Input.Files()
 	failed := resultFile{c.Errors, append(inputs[:len(inputs):len(inputs)], c.Output)}
 	if c.Output == "" {
@@ -240,8 +240,9 @@ var packedEndings = []string{".gz", ".zst", ".bz2", ".xz", ".zip"}
 // name. errors.Is finds it in the error of Open.
 var ErrReserved = errors.New("names that end in " + disk.NextSuffix + " are for files that headrace rewrites: choose another")
 
+// checkNames refuses names of result files that look packed, or that another file's rewrite may remove.
 func (c *Config) checkNames() error {
-	for _, f := range c.files() {
+	for _, f := range c.resultFiles() {
 		if strings.HasSuffix(f.path, disk.NextSuffix) {
 			return fmt.Errorf("promptfile: open %s: %w", f.path, ErrReserved)
 		}
@@ -263,11 +264,11 @@ func (c *Config) reader() prompts.Config {
 	return r
 }
 
-// sameFile says which two of a run's files are one. errors.Is takes it for
+// sameFileError says which two of a run's files are one. errors.Is takes it for
 // journal.ErrSameFile.
-type sameFile struct{ one, name, other, otherName string }
+type sameFileError struct{ one, name, other, otherName string }
 
-func (e *sameFile) Error() string {
+func (e *sameFileError) Error() string {
 	if e.name == e.otherName {
 		return fmt.Sprintf("promptfile: the %s is the %s, %s: choose another file", e.one, e.other, e.name)
 	}
@@ -275,7 +276,7 @@ func (e *sameFile) Error() string {
 }
 
 // Is makes errors.Is(err, journal.ErrSameFile) true.
-func (e *sameFile) Is(target error) bool { return target == journal.ErrSameFile }
+func (e *sameFileError) Is(target error) bool { return target == journal.ErrSameFile }
 
 // lockOf returns the name of a file's lock, which is removed at the end; "" without a file.
 func lockOf(path string) string {
@@ -285,17 +286,17 @@ func lockOf(path string) string {
 	return path + journal.LockSuffix
 }
 
-// apart returns an error if two files of a run are one, by whatever names.
-func (c *Config) apart() error {
-	var pairs []sameFile
+// checkDistinct returns an error if two files of a run are one, by whatever names.
+func (c *Config) checkDistinct() error {
+	var pairs []sameFileError
 	for _, in := range c.Input.Files() {
 		pairs = append(pairs,
-			sameFile{"output", c.Output, "input", in},
-			sameFile{"errors file", c.Errors, "input", in},
-			sameFile{"input", in, "lock of the output", lockOf(c.Output)},
-			sameFile{"input", in, "lock of the errors file", lockOf(c.Errors)})
+			sameFileError{"output", c.Output, "input", in},
+			sameFileError{"errors file", c.Errors, "input", in},
+			sameFileError{"input", in, "lock of the output", lockOf(c.Output)},
+			sameFileError{"input", in, "lock of the errors file", lockOf(c.Errors)})
 	}
-	pairs = append(pairs, sameFile{"errors file", c.Errors, "output", c.Output})
+	pairs = append(pairs, sameFileError{"errors file", c.Errors, "output", c.Output})
 	for _, e := range pairs {
 		if journal.SameFile(e.name, e.otherName) {
 			return &e

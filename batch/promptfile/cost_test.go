@@ -256,7 +256,7 @@ func TestCostsAreKeptApart(t *testing.T) {
 	m := NewMaker(Config{Price: func(_ string, u provider.Usage) (float64, bool) { return float64(u.InputTokens), true }})
 	item := &Item{}
 	keep := func(n int) *float64 {
-		cost, _ := m.spend(&Result{Item: item, Usage: provider.Usage{InputTokens: int64(n)}}, &Sums{})
+		cost, _ := m.countCost(&Result{Item: item, Usage: provider.Usage{InputTokens: int64(n)}}, &Sums{})
 		return cost
 	}
 	seen := map[*float64]bool{}

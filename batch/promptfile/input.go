@@ -62,29 +62,29 @@ func Join(format func(name string) prompts.Format, inputs ...Input) (Input, erro
 	if len(inputs) == 1 {
 		return inputs[0], nil
 	}
-	var all Input
+	var joined Input
 	seen := map[string]bool{}
 	for _, in := range inputs {
-		all.Stream = all.Stream || in.Stream
+		joined.Stream = joined.Stream || in.Stream
 		for _, f := range in.files {
 			full := fullName(f.name)
 			if seen[full] {
-				return all, fmt.Errorf("promptfile: %s is named twice: %w", f.name, journal.ErrSameFile)
+				return joined, fmt.Errorf("promptfile: %s is named twice: %w", f.name, journal.ErrSameFile)
 			}
 			seen[full] = true
 			f.format = format(f.name)
-			all.files = append(all.files, f)
+			joined.files = append(joined.files, f)
 		}
 	}
-	if len(all.files) == 0 {
-		return all, nil
+	if len(joined.files) == 0 {
+		return joined, nil
 	}
-	first, last := all.files[0].name, all.files[len(all.files)-1].name
-	all.Name = first + " and " + last
-	if len(all.files) > 2 {
-		all.Name = fmt.Sprintf("%d files (%s … %s)", len(all.files), first, last)
+	first, last := joined.files[0].name, joined.files[len(joined.files)-1].name
+	joined.Name = first + " and " + last
+	if len(joined.files) > 2 {
+		joined.Name = fmt.Sprintf("%d files (%s … %s)", len(joined.files), first, last)
 	}
-	return all, nil
+	return joined, nil
 }
 
 // fullName returns a file's absolute name without links.
@@ -118,20 +118,20 @@ func (in Input) Files() []string {
 // cfg with the settings of the others.
 func (in Input) Read(cfg prompts.Config, read func(io.Reader, prompts.Config) error) error {
 	var open io.ReadCloser
-	at := -1
+	index := -1
 	more := func() (f prompts.File, err error) {
-		if at++; at == len(in.files) {
+		if index++; index == len(in.files) {
 			return f, io.EOF
 		}
 		if open != nil {
 			_ = open.Close() // it was only read
 		}
-		of := in.files[at]
-		if open, err = of.open(); err != nil {
+		file := in.files[index]
+		if open, err = file.open(); err != nil {
 			open = nil
 			return f, fmt.Errorf("promptfile: %w: %w", err, ErrInput)
 		}
-		return prompts.File{Name: of.name, In: open, Format: of.format}, nil
+		return prompts.File{Name: file.name, In: open, Format: file.format}, nil
 	}
 	first, err := more()
 	if err != nil {
@@ -206,6 +206,7 @@ func (s *Scanned) read(in Input, cfg prompts.Config, halt <-chan struct{}, take 
 	})
 }
 
+// isClosed reports whether halt is closed; a nil channel never is.
 func isClosed(halt <-chan struct{}) bool {
 	select {
 	case <-halt:

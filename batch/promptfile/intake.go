@@ -21,8 +21,8 @@ type intake struct {
 	putBad         func(journal.Line) // takes the lines for bad lines
 	done           int                // items with a result of an earlier run
 	failed         int                // items that failed for good in an earlier run
-	given          int                // items that this run asks
-	passed         int                // items that it leaves to another run, as they are not in its sample
+	asked          int                // items that this run asks
+	unsampled      int                // items that it leaves to another run, as they are not in its sample
 	skipped        int                // bad lines that this run has put into the errors file
 	untranslatable int                // untranslatable lines, likewise
 	renamed        int                // items whose id was taken
@@ -41,13 +41,13 @@ func (in *intake) items() iter.Seq[*Item] {
 		}
 		for req, err := range in.lines() {
 			if err != nil && !in.skip(err) {
-				in.fail(err)
+				in.endInput(err)
 				return
 			}
 			if err != nil {
 				continue
 			}
-			if it := in.take(req); it != nil && !yield(it) {
+			if it := in.itemOf(req); it != nil && !yield(it) {
 				return
 			}
 		}
@@ -55,12 +55,12 @@ func (in *intake) items() iter.Seq[*Item] {
 	}
 }
 
-// take returns the item of a request, nil if it has ended in an earlier run.
-func (in *intake) take(req prompts.Request) *Item {
+// itemOf returns the item of a request; nil if an earlier run has ended it, or it is not in the sample.
+func (in *intake) itemOf(req prompts.Request) *Item {
 	if in.order != nil {
 		in.order.Add(req.Key)
 	}
-	switch in.past.of(req.Key) {
+	switch in.past.stateOf(req.Key) {
 	case endedWell:
 		in.done++
 		return nil
@@ -69,10 +69,10 @@ func (in *intake) take(req prompts.Request) *Item {
 		return nil
 	}
 	if !in.sampled() {
-		in.passed++
+		in.unsampled++
 		return nil
 	}
-	in.given++
+	in.asked++
 	was := req.ID
 	req.ID = in.past.freeID(was)
 	it := in.maker.Item(req)
@@ -88,12 +88,12 @@ func (in *intake) take(req prompts.Request) *Item {
 // sampled reports whether the next item that is left to do is in the sample. Each stretch of the
 // input has one, in its middle.
 func (in *intake) sampled() bool {
-	n, left := in.cfg.Sample, in.plan.Left()
-	if n == 0 || n >= left || in.cfg.Input.Stream {
+	samples, left := in.cfg.Sample, in.plan.Left()
+	if samples == 0 || samples >= left || in.cfg.Input.Stream {
 		return true
 	}
-	at := in.given + in.passed
-	return (at*n+left/2)/left < ((at+1)*n+left/2)/left
+	position := in.asked + in.unsampled
+	return (position*samples+left/2)/left < ((position+1)*samples+left/2)/left
 }
 
 // skip puts a bad line into the errors file, if such lines are skipped. It reports whether
@@ -103,7 +103,7 @@ func (in *intake) skip(err error) bool {
 	if !errors.As(err, &bad) || !in.cfg.skips(bad) {
 		return false
 	}
-	if in.past.of(bad.Key()) == endedBadly {
+	if in.past.stateOf(bad.Key()) == endedBadly {
 		in.failed++
 		return true
 	}
@@ -119,9 +119,9 @@ func (in *intake) skip(err error) bool {
 	return true
 }
 
-// fail ends the input. Items before it are still run. The check of a file lets no line pass
+// endInput records why the input ends early. Items before it are still run. The check of a file lets no line pass
 // that ends a run, so such a line has come since.
-func (in *intake) fail(err error) {
+func (in *intake) endInput(err error) {
 	if _, bad := errors.AsType[*prompts.LineError](err); bad && !in.cfg.Input.Stream {
 		err = fmt.Errorf("%w (%w)", err, ErrChanged)
 	}

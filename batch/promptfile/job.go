@@ -22,16 +22,16 @@ type Job struct {
 	past  *past
 	maker *Maker
 
-	before spending // of earlier runs, if there is a budget or was one
+	earlierSpending spending // if there is a budget or was one
 
-	plan    Plan
-	planned bool
-	checked checked   // the input as Plan has read it
-	refused lines.Set // the lines of a file that Reader.Takes refused during Plan
-	files   *outputs  // nil until Begin
+	plan         Plan
+	planned      bool
+	checked      checked   // the input as Plan has read it
+	refusedLines lines.Set // the lines of a file that Reader.Takes refused during Plan
+	files        *outputs  // nil until Begin
 
-	room chan struct{} // of the sink
-	wide int           // places of room that calls may take: the others are taken
+	places     chan struct{} // of the sink
+	callPlaces int           // places that calls may take: the job has taken the others
 }
 
 // Open locks the output and the errors file, and reads what earlier runs have left there;
@@ -41,14 +41,14 @@ type Job struct {
 // would mix with real ones. The caller must close the job.
 func Open(cfg Config) (*Job, error) {
 	j := &Job{cfg: cfg.withDefaults()}
-	j.wide, j.room = j.cfg.Concurrency, make(chan struct{}, max(j.cfg.Concurrency, j.cfg.MostConcurrency))
-	for range cap(j.room) - j.wide {
-		j.room <- struct{}{}
+	j.callPlaces, j.places = j.cfg.Concurrency, make(chan struct{}, max(j.cfg.Concurrency, j.cfg.MostConcurrency))
+	for range cap(j.places) - j.callPlaces {
+		j.places <- struct{}{}
 	}
 	j.maker = &Maker{cfg: &j.cfg}
 	err := j.cfg.checkNames()
 	if err == nil {
-		err = j.cfg.apart()
+		err = j.cfg.checkDistinct()
 	}
 	if err == nil {
 		err = j.lock()
@@ -57,7 +57,7 @@ func Open(cfg Config) (*Job, error) {
 		j.past, err = j.cfg.readPast()
 	}
 	if err == nil && (j.cfg.MaxCost > 0 || j.cfg.Stood != Stood{}) {
-		j.before, err = j.cfg.spent()
+		j.earlierSpending, err = j.cfg.readSpending()
 	}
 	if err == nil && j.past.retry && j.past.errors != nil && j.past.errors.Lines > 0 {
 		j.maker.spent, err = j.past.errors.Costs()
@@ -65,7 +65,7 @@ func Open(cfg Config) (*Job, error) {
 	if err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
-	if usd := j.before.unseen; usd > 0 {
+	if usd := j.earlierSpending.unseen; usd > 0 {
 		j.maker.unseen = &journal.Earlier{Doubtful: journal.Doubtful{Calls: int64(max(1, j.cfg.Stood.InFlight)), USD: usd}}
 	}
 	return j, nil
@@ -94,9 +94,9 @@ func (j *Job) SetConcurrency(ctx context.Context, n int) error {
 	if err := j.cfg.Control.SetConcurrency(ctx, n); err != nil {
 		return err
 	}
-	for ; j.wide < n; j.wide++ {
+	for ; j.callPlaces < n; j.callPlaces++ {
 		select {
-		case <-j.room: // one of those that were taken from the start
+		case <-j.places: // one of those that were taken from the start
 		default: // after a fault, answers without a place have given it back
 		}
 	}
@@ -149,19 +149,19 @@ func (j *Job) Begin() (b Begun, err error) {
 			return b, err
 		}
 	}
-	b.UnseenUSD = j.before.unseen
+	b.UnseenUSD = j.earlierSpending.unseen
 	if j.past.results != nil {
 		b.Results = j.past.results.Lines
-		b.tear(j.past.results, j.cfg.Output)
+		b.addTorn(j.past.results, j.cfg.Output)
 	}
-	b.tear(j.past.errors, j.cfg.Errors)
+	b.addTorn(j.past.errors, j.cfg.Errors)
 	j.files, err = j.open()
 	return b, err
 }
 
 // startOver puts all old files aside, or none.
 func (j *Job) startOver() (all []Kept, err error) {
-	for _, f := range j.cfg.files() {
+	for _, f := range j.cfg.resultFiles() {
 		as, err := journal.StartOver(f.path, f.others...)
 		if err != nil {
 			for _, k := range all {
@@ -176,9 +176,10 @@ func (j *Job) startOver() (all []Kept, err error) {
 	return all, nil
 }
 
-func (b *Begun) tear(of *journal.Journal, name string) {
-	if of.Torn > 0 {
-		b.Torn = append(b.Torn, Torn{name, of.Torn})
+// addTorn notes the torn last line of a file, if it has one.
+func (b *Begun) addTorn(file *journal.Journal, name string) {
+	if file.Torn > 0 {
+		b.Torn = append(b.Torn, Torn{name, file.Torn})
 	}
 }
 
@@ -238,6 +239,7 @@ func (j *Job) saver(cfg saver.Config) *saver.Saver {
 	return saver.New(j.files.results, cfg)
 }
 
+// close closes the files that no saver has taken over.
 func (o *outputs) close() error {
 	var faults []error
 	for _, t := range []*journal.Tail{o.results, o.errors} {
@@ -259,7 +261,7 @@ var (
 type past struct {
 	results, errors *journal.Journal // nil: nothing is known
 	retry           bool             // failed items are tried again
-	just            map[string]bool  // but not those of these keys
+	notRetried      map[string]bool  // but not those of these keys
 }
 
 // endedHow says how an earlier run has ended an item.
@@ -273,11 +275,12 @@ const (
 
 // empty reports whether nothing has ended yet.
 func (p *past) empty() bool {
-	return p.results == nil || p.results.Keys.Len() == 0 && (p.retry && len(p.just) == 0 || p.errors.Keys.Len() == 0)
+	return p.results == nil || p.results.Keys.Len() == 0 && (p.retry && len(p.notRetried) == 0 || p.errors.Keys.Len() == 0)
 }
 
-// of returns how the item with that key has ended. The line of one that failed stands.
-func (p *past) of(key string) endedHow {
+// stateOf returns how the item with that key has ended. It also lets the line of an item that failed stay in the
+// errors file.
+func (p *past) stateOf(key string) endedHow {
 	switch {
 	case p.results == nil: // standard output keeps no record, so nothing is left out
 		return notEnded
@@ -290,15 +293,15 @@ func (p *past) of(key string) endedHow {
 	return notEnded
 }
 
-// ended reports whether the item with that key has ended. Unlike of it changes nothing: the goroutine that reads a
-// stream asks it while the run asks of.
+// ended reports whether the item with that key has ended. Unlike stateOf it changes nothing. The goroutine that
+// reads a stream calls it while the run calls stateOf.
 func (p *past) ended(key string) bool {
 	return p.results != nil && (p.results.Keys.Has(key) || p.failed(key))
 }
 
 // failed reports whether an item failed for good and is not tried again.
 func (p *past) failed(key string) bool {
-	return (!p.retry || p.just[key]) && p.errors.Keys.Has(key)
+	return (!p.retry || p.notRetried[key]) && p.errors.Keys.Has(key)
 }
 
 // freeID returns the id, or the first of id-2, id-3, … that is not in the output yet. So
@@ -307,17 +310,17 @@ func (p *past) freeID(id string) string {
 	if p.results == nil || p.results.IDs.Len() == 0 {
 		return id
 	}
-	free := id
-	for n := 2; !p.results.IDs.Add(free); n++ {
-		free = id + "-" + strconv.Itoa(n)
+	candidate := id
+	for n := 2; !p.results.IDs.Add(candidate); n++ {
+		candidate = id + "-" + strconv.Itoa(n)
 	}
-	return free
+	return candidate
 }
 
 // readJournals reads both result files, and changes neither. It refuses files in which made-up and real answers would mix.
 func (c *Config) readJournals() (*past, error) {
 	var (
-		p   = past{retry: c.RetryFailed, just: c.JustFailed}
+		p   = past{retry: c.RetryFailed, notRetried: c.JustFailed}
 		err error
 	)
 	if c.Output != "" {
@@ -359,7 +362,7 @@ func (c *Config) readPast() (*past, error) {
 	if !c.Fresh {
 		return c.readJournals()
 	}
-	for _, f := range c.files() {
+	for _, f := range c.resultFiles() {
 		if _, err := journal.MayStartOver(f.path, f.others...); err != nil {
 			return nil, err
 		}

@@ -70,37 +70,37 @@ func (m *Maker) lane(model string) string {
 // Line returns the output line of an item that ended: one with an Error is for the errors
 // file. An item that was not run has no line: ended is false. Line adds the item's cost,
 // truncated answer or failure to sums, and changes nothing else there.
-func (m *Maker) Line(res *Result, sums *Sums) (l journal.Line, ended bool) {
-	cost, source := m.spend(res, sums)
+func (m *Maker) Line(res *Result, sums *Sums) (line journal.Line, ended bool) {
+	cost, source := m.countCost(res, sums)
 	if errors.Is(res.Err, batch.ErrNotRun) {
-		return l, false
+		return line, false
 	}
-	l = lineFor(&res.Item.Request)
-	h := &l.Headrace
-	h.Attempts, h.Lane, h.Simulated = res.Attempts, res.Lane, m.cfg.Simulated
-	h.CostUSD, h.CostSource = cost, source
-	h.QueuedMS, h.WaitedMS, h.LatencyMS = res.Queued.Milliseconds(), res.Waited.Milliseconds(), res.Latency.Milliseconds()
-	h.Earlier = m.earlier(h.Key)
-	h.Usage = usageOf(res.Usage)
+	line = lineFor(&res.Item.Request)
+	added := &line.Headrace
+	added.Attempts, added.Lane, added.Simulated = res.Attempts, res.Lane, m.cfg.Simulated
+	added.CostUSD, added.CostSource = cost, source
+	added.QueuedMS, added.WaitedMS, added.LatencyMS = res.Queued.Milliseconds(), res.Waited.Milliseconds(), res.Latency.Milliseconds()
+	added.Earlier = m.earlier(added.Key)
+	added.Usage = usageOf(res.Usage)
 	if doubt := res.Doubtful(); doubt.Calls > 0 {
-		h.Doubtful = journal.Doubtful{Calls: int64(doubt.Calls), USD: m.cfg.doubtful(res.Item, doubt.Calls), Usage: usageOf(doubt.Usage)}
+		added.Doubtful = journal.Doubtful{Calls: int64(doubt.Calls), USD: m.cfg.doubtful(res.Item, doubt.Calls), Usage: usageOf(doubt.Usage)}
 	}
 	if m.cfg.Fields.Text && res.Value.HasText {
 		text := res.Value.Text // alone: the line may live longer than the result
-		h.Text = &text
+		added.Text = &text
 	}
 	origin := Origin{Provider: m.cfg.Fields.Provider}
 	if m.cfg.Origin != nil {
 		origin = m.cfg.Origin(res.Pool, res.Lane)
-		h.Fallback = origin.Fallback
+		added.Fallback = origin.Fallback
 	}
 	if origin.Provider != "" { // the line says where its answer is from
-		h.Provider, h.Dialect, h.Translated = origin.Provider, res.Value.Dialect, res.Value.Translated
-		h.Finish = string(provider.EndOf(res.Finish))
-		h.Usage.ReasoningTokens, h.Doubtful.ReasoningTokens = res.Usage.ReasoningTokens, res.Doubtful().Usage.ReasoningTokens
+		added.Provider, added.Dialect, added.Translated = origin.Provider, res.Value.Dialect, res.Value.Translated
+		added.Finish = string(provider.EndOf(res.Finish))
+		added.Usage.ReasoningTokens, added.Doubtful.ReasoningTokens = res.Usage.ReasoningTokens, res.Doubtful().Usage.ReasoningTokens
 	}
 	if (origin.Provider != "" || m.cfg.Origin != nil) && res.Value.Served != res.Item.Model {
-		h.Served = res.Value.Served
+		added.Served = res.Value.Served
 	}
 	if kind, ok := provider.FinishKind(res.Finish); ok && kind == provider.Truncated {
 		sums.Truncated++
@@ -109,15 +109,15 @@ func (m *Maker) Line(res *Result, sums *Sums) (l journal.Line, ended bool) {
 		if cost != nil {
 			sums.FailedUSD += *cost
 		}
-		m.fail(&l, res, sums)
-		return l, true
+		m.addFailure(&line, res, sums)
+		return line, true
 	}
-	h.Filtered = provider.IsFiltered(res.Finish)
-	l.Response = &journal.Response{StatusCode: res.Value.Status, RequestID: res.Value.RequestID, Body: res.Value.Body, Checked: m.cfg.Checked}
-	return l, true
+	added.Filtered = provider.IsFiltered(res.Finish)
+	line.Response = &journal.Response{StatusCode: res.Value.Status, RequestID: res.Value.RequestID, Body: res.Value.Body, Checked: m.cfg.Checked}
+	return line, true
 }
 
-// earlier returns what the line of an item has to say of calls from before this run.
+// earlier returns the cost of calls from before this run that the item's line must include; nil if there is none.
 func (m *Maker) earlier(key string) *journal.Earlier {
 	e, unseen := m.spent.Of(key), m.unseen
 	if m.unseen = nil; e == nil || unseen == nil {
@@ -136,9 +136,8 @@ func usageOf(u provider.Usage) journal.Usage {
 	}
 }
 
-// fail says in a line why its item failed, and how each of its calls ended. It counts the
-// failure.
-func (m *Maker) fail(l *journal.Line, res *Result, sums *Sums) {
+// addFailure adds to a line why its item failed, and how each of its calls ended. It counts the failure.
+func (m *Maker) addFailure(line *journal.Line, res *Result, sums *Sums) {
 	code, message := provider.Unknown.String(), res.Err.Error()
 	fault, known := errors.AsType[*provider.Error](res.Err)
 	known = known && fault != nil
@@ -152,16 +151,16 @@ func (m *Maker) fail(l *journal.Line, res *Result, sums *Sums) {
 		sums.Kinds = map[string]int{}
 	}
 	sums.Kinds[code]++
-	l.Error = &journal.Failure{Code: code, Message: m.cfg.Redact(message)}
+	line.Error = &journal.Failure{Code: code, Message: m.cfg.Redact(message)}
 	if known && fault.Status != 0 {
-		l.Response = &journal.Response{StatusCode: fault.Status, RequestID: fault.RequestID, Body: fault.Body}
+		line.Response = &journal.Response{StatusCode: fault.Status, RequestID: fault.RequestID, Body: fault.Body}
 		if fault.Body == nil && provider.IsFiltered(res.Finish) { // an answer that is kept, although it is not a result
-			l.Response.Body = res.Value.Body
+			line.Response.Body = res.Value.Body
 		}
 	}
-	l.Headrace.Output, l.Headrace.Calls = m.cfg.named, res.Calls
+	line.Headrace.Output, line.Headrace.Calls = m.cfg.outputName, res.Calls
 	for _, f := range res.Failures {
-		l.Headrace.Failures = append(l.Headrace.Failures, journal.CallFailure{
+		line.Headrace.Failures = append(line.Headrace.Failures, journal.CallFailure{
 			Kind: f.Kind.String(), Status: f.Status, Message: m.cfg.Redact(f.Message), Calls: f.Calls,
 		})
 	}
@@ -171,9 +170,9 @@ func (m *Maker) fail(l *journal.Line, res *Result, sums *Sums) {
 // waits for the disk may keep from being freed.
 const costsAtOnce = 64
 
-// spend counts the cost of an item, and keeps it for the item's line; nil means unknown. An
-// item that failed and used nothing has no cost to count.
-func (m *Maker) spend(res *Result, sums *Sums) (cost *float64, source string) {
+// countCost counts the cost of an item, and returns it for the item's line; nil means unknown. An item that failed
+// and used nothing has no cost to count.
+func (m *Maker) countCost(res *Result, sums *Sums) (cost *float64, source string) {
 	if res.Err != nil && res.Usage == (provider.Usage{}) {
 		return nil, ""
 	}
@@ -199,7 +198,7 @@ func (m *Maker) BadLine(bad *prompts.LineError) journal.Line {
 	if m.cfg.Input.Several() {
 		l.Headrace.File, l.Headrace.FileLine = bad.File, bad.FileLine()
 	}
-	l.Headrace.Output = m.cfg.named
+	l.Headrace.Output = m.cfg.outputName
 	l.Headrace.Simulated, l.Headrace.Provider = m.cfg.Simulated, m.cfg.Fields.Provider
 	return l
 }

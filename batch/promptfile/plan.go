@@ -53,14 +53,14 @@ func (j *Job) Plan() (Plan, error) {
 	if j.checked.files = files; err != nil {
 		return p, fmt.Errorf("promptfile: %w: %w", err, ErrInput)
 	}
-	err = j.survey(&p)
+	err = j.scanInput(&p)
 	j.plan = p
 	return p, err
 }
 
-// survey reads the input to its end. It counts into p the items, the refused lines and the work
-// that is left. It keeps the digest, which shows later whether the content has changed.
-func (j *Job) survey(p *Plan) error {
+// scanInput reads the input to its end. It counts into p the items, the refused lines and the work that is left. It
+// keeps the digest, which shows later whether the content has changed.
+func (j *Job) scanInput(p *Plan) error {
 	cfg := j.cfg.reader()
 	cfg.NoKeys, cfg.Takes = j.past.empty(), j.takes()
 	priced := prices{}
@@ -69,7 +69,7 @@ func (j *Job) survey(p *Plan) error {
 	}
 	left := workload{lane: j.cfg.Lane, index: map[string]int{}}
 	found, err := Scan(j.cfg.Input, cfg, j.cfg.Drain, func(req prompts.Request) {
-		how := j.past.of(req.Key)
+		how := j.past.stateOf(req.Key)
 		p.note(how)
 		if how == notEnded {
 			left.add(req.Model, len(req.Body))
@@ -86,7 +86,7 @@ func (j *Job) survey(p *Plan) error {
 	return err
 }
 
-// note counts one item.
+// note counts one item, by how an earlier run has ended it.
 func (p *Plan) note(how endedHow) {
 	p.Items++
 	switch how {
@@ -109,22 +109,23 @@ type workload struct {
 	}
 }
 
+// add counts an item of the model, with the bytes of its body.
 func (w *workload) add(model string, bytes int) {
 	if len(w.work) == 0 || model != w.latest.model {
-		w.latest.model, w.latest.at = model, w.at(w.lane(model))
+		w.latest.model, w.latest.at = model, w.indexOf(w.lane(model))
 	}
-	of := &w.work[w.latest.at]
-	of.Items++
-	of.Bytes += int64(bytes)
+	work := &w.work[w.latest.at]
+	work.Items++
+	work.Bytes += int64(bytes)
 }
 
-// at returns the index of a lane's work.
-func (w *workload) at(lane string) int {
+// indexOf returns the index of a lane's work, and adds the lane if it is new.
+func (w *workload) indexOf(lane string) int {
 	if i, known := w.index[lane]; known {
 		return i
 	}
 	if len(w.work) >= lanesApart && lane != OtherLanes {
-		return w.at(OtherLanes)
+		return w.indexOf(OtherLanes)
 	}
 	w.index[lane] = len(w.work)
 	w.work = append(w.work, Work{Lane: lane})
@@ -169,7 +170,7 @@ func (j *Job) takes() func(*prompts.Request) error {
 		}
 		err := ask(r)
 		if err != nil && !j.cfg.Input.Stream {
-			j.refused.Add(r.Line)
+			j.refusedLines.Add(r.Line)
 		}
 		return err
 	}
@@ -178,11 +179,11 @@ func (j *Job) takes() func(*prompts.Request) error {
 // takesAgain returns Reader.Takes for later passes over a checked input. It asks again only
 // about lines that were refused, to say why.
 func (j *Job) takesAgain() func(*prompts.Request) error {
-	if j.refused.Empty() {
+	if j.refusedLines.Empty() {
 		return nil
 	}
 	return func(r *prompts.Request) error {
-		if !j.refused.Has(r.Line) {
+		if !j.refusedLines.Has(r.Line) {
 			return nil
 		}
 		return j.cfg.Reader.Takes(r)
@@ -198,35 +199,35 @@ type checked struct {
 	digest prompts.Digest
 }
 
-// changed compares the checked input with the one that was read to its end, and with the
-// one that is there when the run is over. It reads the last one only if its time or size
-// differs. An input that is gone by then was read whole.
-func (j *Job) changed(in *intake) error {
+// checkUnchanged returns ErrChanged if the content of the input changed after its check. It compares the checked
+// input with the one that was read to its end. It also compares it with the one that is there when the run is over,
+// which it reads again only if its time or size differs. An input that is gone by then was read whole.
+func (j *Job) checkUnchanged(in *intake) error {
 	if j.cfg.Input.Stream || !in.whole {
 		return nil
 	}
 	if in.digest != j.checked.digest {
-		read := in.done + in.failed + in.given + in.passed
+		read := in.done + in.failed + in.asked + in.unsampled
 		return fmt.Errorf("promptfile: %s: %w: %d items were checked and %d were read", j.cfg.Input.Name, ErrChanged, j.plan.Items, read)
 	}
-	now, err := j.cfg.Input.stat()
-	if err != nil || j.checked.is(now) {
+	current, err := j.cfg.Input.stat()
+	if err != nil || j.checked.matches(current) {
 		return nil //nolint:nilerr // see above
 	}
 	cfg := j.cfg.reader()
 	cfg.Passing, cfg.NoKeys, cfg.Takes = true, true, j.takesAgain() // a limit counts the same lines
-	var found Scanned
-	if err := found.read(j.cfg.Input, cfg, j.cfg.Drain, func(prompts.Request) {}); err != nil {
+	var latest Scanned
+	if err := latest.read(j.cfg.Input, cfg, j.cfg.Drain, func(prompts.Request) {}); err != nil {
 		return nil //nolint:nilerr // the run is to end now, or the input is gone
 	}
-	if found.Digest == j.checked.digest {
+	if latest.Digest == j.checked.digest {
 		return nil
 	}
 	return fmt.Errorf("promptfile: %s: %w: its content has changed since it was read", j.cfg.Input.Name, ErrChanged)
 }
 
-// is reports whether no file has been written to since.
-func (c *checked) is(now []os.FileInfo) bool {
+// matches reports whether no file has been written to since.
+func (c *checked) matches(now []os.FileInfo) bool {
 	return slices.EqualFunc(c.files, now, func(then, now os.FileInfo) bool {
 		return os.SameFile(then, now) && then.Size() == now.Size() && then.ModTime().Equal(now.ModTime())
 	})

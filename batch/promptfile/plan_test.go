@@ -338,10 +338,10 @@ func TestSamples(t *testing.T) {
 			var at []int
 			for i := range left {
 				if in.sampled() {
-					in.given++
+					in.asked++
 					at = append(at, i)
 				} else {
-					in.passed++
+					in.unsampled++
 				}
 			}
 			if len(at) != min(n, left) {

@@ -64,13 +64,13 @@ func (j *Job) Run(ctx context.Context, call batch.Func[*Item, provider.Reply], o
 	}
 	r := j.start(ctx)
 	var latest Result // one for all: Watch.Ended keeps nothing of it
-	for res, err := range batch.Stream(r.ctx, r.in.items(), r.leaving(call), r.options(opts)...) {
+	for res, err := range batch.Stream(r.ctx, r.in.items(), r.returningPlaces(call), r.options(opts)...) {
 		if err != nil {
 			r.sums.RunErr = err
 			break
 		}
 		latest = res
-		r.take(&latest)
+		r.takeResult(&latest)
 	}
 	r.end()
 	return r.sums, r.sums.Err()
@@ -103,19 +103,18 @@ type run struct {
 	sums     Sums
 	released bool // the run no longer waits for a stream
 
-	full  chan error    // one place: the disk is full
-	why   error         // the full disk, if that closed drain; to be read when gone is closed
-	drain chan struct{} // closed by Config.Drain, or by a full disk
-	over  chan struct{}
-	gone  chan struct{} // closed when the goroutine that closes drain has ended
+	full         chan error    // one place: the disk is full
+	fullErr      error         // the full disk, if that closed drain; to be read when drainerEnded is closed
+	drain        chan struct{} // closed by Config.Drain, or by a full disk
+	runEnded     chan struct{}
+	drainerEnded chan struct{} // closed when the goroutine that closes drain has ended
 }
 
-// start makes the state of a run, and starts brake. It calls nothing yet. brake ends when the
-// run is over.
+// start makes the state of a run, and starts drainOnReason, which ends when the run is over. It calls nothing yet.
 func (j *Job) start(ctx context.Context) *run {
 	r := &run{
 		Job: j, full: make(chan error, 1), drain: make(chan struct{}),
-		over: make(chan struct{}), gone: make(chan struct{}),
+		runEnded: make(chan struct{}), drainerEnded: make(chan struct{}),
 	}
 	r.ctx, r.abandon = context.WithCancelCause(ctx)
 	r.out = j.newSink(r.fault)
@@ -123,22 +122,22 @@ func (j *Job) start(ctx context.Context) *run {
 	if j.cfg.InputOrder && j.past.results != nil && j.past.results.Lines > 0 {
 		r.in.order = new(journal.Order) // this run's lines will stand behind those already there
 	}
-	go r.brake()
+	go r.drainOnReason()
 	return r
 }
 
-// brake drains the run for the first reason that comes. On a full disk the caller may drain
-// the run before this goroutine looks. The reason is still the disk.
-func (r *run) brake() {
-	defer close(r.gone)
+// drainOnReason drains the run for the first reason that comes: Config.Drain, or a full disk. On a full disk the
+// caller may drain the run before this goroutine looks. The reason is still the disk.
+func (r *run) drainOnReason() {
+	defer close(r.drainerEnded)
 	select {
 	case <-r.cfg.Drain:
 		select {
-		case r.why = <-r.full:
+		case r.fullErr = <-r.full:
 		default:
 		}
-	case r.why = <-r.full:
-	case <-r.over:
+	case r.fullErr = <-r.full:
+	case <-r.runEnded:
 		return
 	}
 	close(r.drain)
@@ -182,20 +181,20 @@ func (r *run) options(opts []batch.Option) []batch.Option {
 		batch.WithConcurrency(r.cfg.Concurrency),
 		batch.WithMostConcurrency(r.cfg.MostConcurrency),
 		batch.WithDrain(r.drain),
-		batch.WithGate(r.out.enter),
+		batch.WithGate(r.out.acquirePlace),
 		batch.WithControl(r.cfg.Control),
 		batch.WithSummary(&r.sums.Summary),
 	)
 }
 
-// leaving wraps call so that a call without an answer, or with one that fails its item,
-// gives its place back at once. Other places are given back when the answer is written.
-func (r *run) leaving(call batch.Func[*Item, provider.Reply]) batch.Func[*Item, provider.Reply] {
+// returningPlaces wraps call so that a call without an answer, or with one that fails its item, gives its place
+// back at once. Other places are given back when the answer is written.
+func (r *run) returningPlaces(call batch.Func[*Item, provider.Reply]) batch.Func[*Item, provider.Reply] {
 	return func(ctx context.Context, it *Item) (provider.Reply, error) {
 		answered := false
 		defer func() {
 			if !answered { // nor if it panics
-				r.out.leave(1)
+				r.out.releasePlaces(1)
 			}
 		}()
 		reply, err := call(ctx, it)
@@ -209,10 +208,9 @@ func (r *run) leaving(call batch.Func[*Item, provider.Reply]) batch.Func[*Item, 
 	}
 }
 
-// take handles one result: it goes into the files, or was not run and goes into none. An
-// answer is then in the saver's hands, or waits as a copy for its turn: turns bounds the
-// bytes of such copies in memory.
-func (r *run) take(res *Result) {
+// takeResult handles one result: it goes into the files, or was not run and goes into none. An answer is then in
+// the saver's hands, or waits as a copy for its turn. turns bounds the bytes of such copies in memory.
+func (r *run) takeResult(res *Result) {
 	if done := res.Value.Done; done != nil {
 		defer done()
 	}
@@ -220,13 +218,13 @@ func (r *run) take(res *Result) {
 	if !ended {
 		r.notRun(res.Err)
 		r.noteBudget(res)
-		r.out.end(res.Index, nil)
+		r.out.takeLine(res.Index, nil)
 		return
 	}
 	if r.cfg.Watch.Ended != nil {
 		r.cfg.Watch.Ended(res)
 	}
-	r.out.end(res.Index, &l)
+	r.out.takeLine(res.Index, &l)
 }
 
 // notRun records why an item was not run. Once no lane is left, no item that a stream may
@@ -248,14 +246,14 @@ func (r *run) noLaneLeft() bool {
 	return err != nil || s.Run.Bound == machine.BoundStopped
 }
 
-// end waits until all saved lines are safe, and brings the output into the order of the
-// input where this run's lines stand behind earlier ones. Then it completes the sums.
+// end waits until all saved lines are safe, and completes the sums. Where this run's lines stand behind earlier
+// ones, it brings the output into the order of the input.
 func (r *run) end() {
-	s := &r.sums
-	if s.FilesErr = r.out.close(); s.FilesErr == nil {
-		s.FilesErr = r.cfg.dropSuperseded(r.past, r.in.whole)
+	sums := &r.sums
+	if sums.FilesErr = r.out.close(); sums.FilesErr == nil {
+		sums.FilesErr = r.cfg.dropSuperseded(r.past, r.in.whole)
 	}
-	if s.Unordered = r.in.order != nil; s.Unordered && s.FilesErr == nil && r.in.whole {
+	if sums.Unordered = r.in.order != nil; sums.Unordered && sums.FilesErr == nil && r.in.whole {
 		moved, err := journal.Arrange(r.cfg.Output, r.in.order, func() error {
 			if isClosed(r.cfg.Drain) || r.ctx.Err() != nil {
 				return ErrHalted // the run must end now
@@ -263,16 +261,16 @@ func (r *run) end() {
 			return nil
 		})
 		if !errors.Is(err, ErrHalted) {
-			s.Arranged, s.Unordered, s.FilesErr = moved, err != nil, err
+			sums.Arranged, sums.Unordered, sums.FilesErr = moved, err != nil, err
 		}
 	}
-	s.EarlierUnknown = r.before.unpriced
-	s.EarlierDone, s.EarlierFailed, s.Skipped, s.Renamed = r.in.done, r.in.failed, r.in.skipped, r.in.renamed
-	s.Untranslatable = r.in.untranslatable
-	s.Unsaved, s.InputErr, s.Left = r.out.unsaved, r.in.err, r.in.left
-	s.Changed = r.changed(r.in)
-	close(r.over)
-	<-r.gone
-	s.Full = r.why
+	sums.EarlierUnknown = r.earlierSpending.unpriced
+	sums.EarlierDone, sums.EarlierFailed, sums.Skipped, sums.Renamed = r.in.done, r.in.failed, r.in.skipped, r.in.renamed
+	sums.Untranslatable = r.in.untranslatable
+	sums.Unsaved, sums.InputErr, sums.Left = r.out.unsaved, r.in.err, r.in.left
+	sums.Changed = r.checkUnchanged(r.in)
+	close(r.runEnded)
+	<-r.drainerEnded
+	sums.Full = r.fullErr
 	r.abandon(nil)
 }

@@ -349,8 +349,8 @@ func TestConcurrencyAfterAFault(t *testing.T) {
 		d.cfg.Control = batch.NewControl()
 		job := d.open()
 		sums, err := job.Run(t.Context(), func(ctx context.Context, _ *Item) (provider.Reply, error) {
-			for len(job.room) > 0 {
-				<-job.room
+			for len(job.places) > 0 {
+				<-job.places
 			}
 			return good, job.SetConcurrency(ctx, 8)
 		})

@@ -16,7 +16,7 @@ type sink struct {
 	unsaved         int    // lines that could not be kept; to be read after close
 	turns           *turns // nil if results stand in the order in which they come
 
-	// room has as many places as calls may be in flight. A call takes a place before it is
+	// places has room for as many calls as may be in flight. A call takes a place before it is
 	// made, and leaves it when its answer is written. Until then it counts as in flight;
 	// the wait for a place is not part of the call's time. So a killed process never loses
 	// more than it was allowed to have in flight, and a slow disk slows the calls down. The
@@ -24,18 +24,18 @@ type sink struct {
 	// 511 of them and those of one write. The job makes it, and widens it.
 	//
 	// The maker of the calls bounds the bytes: an answer's Done gives its room back.
-	room    chan struct{}
+	places  chan struct{}
 	faulted chan struct{} // closed by the first failure: nothing waits for room any more
 }
 
 // newSink takes the files over. It calls fault with the first failure of each.
 func (j *Job) newSink(fault func(error)) *sink {
-	s := &sink{room: j.room, faulted: make(chan struct{})}
-	first := make(chan struct{}, 1)
-	first <- struct{}{}
+	s := &sink{places: j.places, faulted: make(chan struct{})}
+	firstFault := make(chan struct{}, 1)
+	firstFault <- struct{}{}
 	cfg := saver.Config{Durability: j.cfg.Durability, Fault: func(err error) {
 		select {
-		case <-first:
+		case <-firstFault:
 			close(s.faulted)
 		default: // of the other file
 		}
@@ -51,7 +51,7 @@ func (j *Job) newSink(fault func(error)) *sink {
 	cfg.Written = written
 	s.errors = saver.New(j.files.errors, cfg)
 	cfg.Written = func(lines int) {
-		s.leave(lines)
+		s.releasePlaces(lines)
 		written(lines)
 	}
 	s.results = j.saver(cfg)
@@ -59,8 +59,8 @@ func (j *Job) newSink(fault func(error)) *sink {
 	return s
 }
 
-// end takes the line of the item with that index, nil if the item was not run.
-func (s *sink) end(index int, l *journal.Line) {
+// takeLine takes the line of the item with that index, nil if the item was not run.
+func (s *sink) takeLine(index int, l *journal.Line) {
 	if s.turns == nil {
 		if l != nil {
 			s.put(*l)
@@ -71,7 +71,7 @@ func (s *sink) end(index int, l *journal.Line) {
 		s.put(*l)
 		l = nil
 	}
-	s.turns.take(index, l)
+	s.turns.accept(index, l)
 }
 
 // put hands over one line, of a failed item or of a result. Many goroutines may call it.
@@ -83,29 +83,29 @@ func (s *sink) put(l journal.Line) {
 	s.results.Save(l, nil)
 }
 
-// enter waits until there is room for one more call. If answers wait for their turn it does
-// not ask for room: the answer whose turn it is could not come in.
-func (s *sink) enter(ctx context.Context) {
+// acquirePlace waits until there is a place for one more call. If answers wait for their turn it asks for none: the
+// answer whose turn it is could not come in.
+func (s *sink) acquirePlace(ctx context.Context) {
 	if s.turns != nil {
 		return
 	}
 	select { // there is room nearly always, and to ask for that alone is cheap
-	case s.room <- struct{}{}:
+	case s.places <- struct{}{}:
 		return
 	default:
 	}
 	select {
-	case s.room <- struct{}{}:
+	case s.places <- struct{}{}:
 	case <-s.faulted:
 	case <-ctx.Done():
 	}
 }
 
-// leave gives places back; after a fault an answer may have come in without one.
-func (s *sink) leave(places int) {
+// releasePlaces gives places back. After a fault an answer may have come in without one.
+func (s *sink) releasePlaces(places int) {
 	for range places {
 		select {
-		case <-s.room:
+		case <-s.places:
 		default:
 		}
 	}

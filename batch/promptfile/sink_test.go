@@ -125,7 +125,7 @@ func TestTurns(t *testing.T) {
 				line = "" // it failed: its line is elsewhere
 			}
 			must.Do(t, o.put(i, []byte(line)))
-			o.drain()
+			o.emitReady()
 			if most = max(most, o.buffered); o.buffered > limit {
 				t.Fatalf("%d bytes in memory, allowed are %d", o.buffered, limit)
 			}
@@ -156,7 +156,7 @@ func TestTurnsAtItsEdges(t *testing.T) {
 	o := reorder(t.TempDir(), 3, func(line []byte) error { got = append(got, string(line)); return nil })
 	for _, i := range []int{5, 2, 9, 0} {
 		must.Do(t, o.put(i, []byte("i"+strconv.Itoa(i))))
-		o.drain()
+		o.emitReady()
 	}
 	if o.put(0, nil) == nil || o.put(5, nil) == nil {
 		t.Error("an index came twice and went unseen")
@@ -181,7 +181,7 @@ func TestTurnsLoseOnlyWhatCannotBeReadBack(t *testing.T) {
 	o := newTurns(t.TempDir(), func(l journal.Line) { got = append(got, l.ID) }, func(error) { faults++ })
 	o.limit = 1 // all but an empty line goes to the file
 	for _, i := range []int{1, 2, 3, 5} {
-		o.take(i, &journal.Line{ID: strconv.Itoa(i)})
+		o.accept(i, &journal.Line{ID: strconv.Itoa(i)})
 	}
 	if err := o.spill.Truncate(o.end - 1); err != nil { // of the last line a byte is gone
 		t.Fatal(err)
@@ -189,7 +189,7 @@ func TestTurnsLoseOnlyWhatCannotBeReadBack(t *testing.T) {
 	if _, err := o.spill.WriteAt([]byte{'x'}, o.ring[2]+4); err != nil { // and index 2 begins with no brace
 		t.Fatal(err)
 	}
-	o.take(0, &journal.Line{ID: "0"})
+	o.accept(0, &journal.Line{ID: "0"})
 	if want := []string{"0", "1", "3"}; !slices.Equal(got, want) || o.lost != 1 {
 		t.Errorf("%v were given, want %v; %d are lost, want 1", got, want, o.lost)
 	}
@@ -206,7 +206,7 @@ func TestTurnsSpill(t *testing.T) {
 	line := []byte(strings.Repeat("x", 1000))
 	for i := range 100 {
 		must.Do(t, errors.Join(o.put(2*i+1, line), o.put(2*i, line)))
-		o.drain()
+		o.emitReady()
 	}
 	if info, err := o.spill.Stat(); err != nil || info.Size() > 2*int64(len(line)) {
 		t.Errorf("100 lines that waited one by one took %d bytes, %v", info.Size(), err)

@@ -55,7 +55,7 @@ const (
 // newTurns passes lines to save, starting with index 0. Lines beyond the bound wait in a file
 // in folder. Nobody else can read that file, and it is removed at the end.
 func newTurns(folder string, save func(journal.Line), fault func(error)) *turns {
-	emit := func(text []byte) error {
+	saveText := func(text []byte) error {
 		var l journal.Line
 		if err := json.Unmarshal(text, &l); err != nil {
 			return fmt.Errorf("a result that waited for its turn: %w", err)
@@ -63,26 +63,27 @@ func newTurns(folder string, save func(journal.Line), fault func(error)) *turns 
 		save(l)
 		return nil
 	}
-	return &turns{folder: folder, limit: bytesOfTurns, emit: emit, fault: fault, memory: make(map[int][]byte)}
+	return &turns{folder: folder, limit: bytesOfTurns, emit: saveText, fault: fault, memory: make(map[int][]byte)}
 }
 
-// take gives an index its turn. A nil line means an item without a result.
-func (t *turns) take(index int, l *journal.Line) {
+// accept takes the line of an index, and passes on all lines whose turn has come. A nil line means an item without
+// a result.
+func (t *turns) accept(index int, l *journal.Line) {
 	t.buf = t.buf[:0]
 	if l != nil {
 		t.buf = journal.AppendLine(t.buf, l)
 	}
 	if err := t.put(index, t.buf); err != nil {
-		t.note(err)
+		t.reportFirst(err)
 		if l != nil {
 			t.lost++
 		}
 	}
-	t.drain()
+	t.emitReady()
 }
 
-// note reports the first fault.
-func (t *turns) note(err error) {
+// reportFirst reports the first fault, and ignores later ones.
+func (t *turns) reportFirst(err error) {
 	if t.err == nil {
 		t.err = err
 		t.fault(err)
@@ -93,21 +94,21 @@ func (t *turns) note(err error) {
 // takes its index's turn and passes on nothing. Each index comes once. The caller may reuse
 // line when put returns.
 func (t *turns) put(index int, line []byte) error {
-	at := index - t.next // the place in the ring
-	if at < 0 || at < len(t.ring) && t.ring[at] != absent {
+	ringIndex := index - t.next // the place in the ring
+	if ringIndex < 0 || ringIndex < len(t.ring) && t.ring[ringIndex] != absent {
 		return fmt.Errorf("promptfile: reorder: index %d came twice", index)
 	}
-	if at == 0 {
-		return t.give(line)
+	if ringIndex == 0 {
+		return t.emitNext(line)
 	}
-	for len(t.ring) <= at {
+	for len(t.ring) <= ringIndex {
 		t.ring = append(t.ring, absent)
 	}
-	return t.wait(at, line)
+	return t.keepWaiting(ringIndex, line)
 }
 
-// give emits the line of index next.
-func (t *turns) give(line []byte) error {
+// emitNext emits the line of index next, unless it is empty.
+func (t *turns) emitNext(line []byte) error {
 	t.next++
 	if len(t.ring) > 0 {
 		t.ring = t.ring[1:]
@@ -118,21 +119,21 @@ func (t *turns) give(line []byte) error {
 	return t.emit(line)
 }
 
-// drain passes on the lines whose turn has come, up to the first index that is absent. A line
-// that cannot be fetched is lost, and holds up none of those behind it.
-func (t *turns) drain() {
+// emitReady passes on the lines whose turn has come, up to the first index that is absent. A line that cannot be
+// fetched is lost, and holds up none of those behind it.
+func (t *turns) emitReady() {
 	for len(t.ring) > 0 && t.ring[0] != absent {
 		line, err := t.fetch(t.ring[0])
-		if err = errors.Join(err, t.give(line)); err != nil {
-			t.note(err)
+		if err = errors.Join(err, t.emitNext(line)); err != nil {
+			t.reportFirst(err)
 			t.lost++
 		}
 	}
 }
 
-// wait keeps a line until its turn: in memory while the bound allows it, else in the file. The
-// ring notes the place. The caller may reuse line.
-func (t *turns) wait(at int, line []byte) error {
+// keepWaiting keeps a line until its turn: in memory while the bound allows it, else in the file. The ring notes
+// the place. The caller may reuse line.
+func (t *turns) keepWaiting(at int, line []byte) error {
 	if t.buffered+len(line) <= t.limit {
 		t.memory[t.next+at] = append([]byte(nil), line...)
 		t.buffered += len(line)
@@ -203,7 +204,7 @@ func (t *turns) load(offset int64) ([]byte, error) {
 // close passes on the lines that still wait, in order, even if earlier ones never came. It
 // removes the file. The error is the first fault.
 func (t *turns) close() error {
-	for t.drain(); len(t.ring) > 0; t.drain() {
+	for t.emitReady(); len(t.ring) > 0; t.emitReady() {
 		t.next++
 		t.ring = t.ring[1:]
 	}
