@@ -12,8 +12,8 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// shell returns the request of the call as the line sees it: it never leaves.
-func (v *visit) shell() *http.Request {
+// lineRequest returns the request of the call as the line sees it. It is never sent.
+func (v *visit) lineRequest() *http.Request {
 	return &http.Request{Method: http.MethodPost, URL: &url.URL{Path: v.operation}, Header: http.Header{}}
 }
 
@@ -25,31 +25,31 @@ func (v *visit) watch(ctx context.Context, cancel context.CancelCauseFunc) (stop
 	whileWaiting := func(cause error) func() {
 		return func() {
 			select {
-			case <-v.line:
+			case <-v.waitToken:
 				cancel(cause)
 			case <-ctx.Done():
 			}
 		}
 	}
 	gone := func() { cancel(errGone) }
-	if v.s.cfg.FinishGone {
+	if v.server.cfg.FinishGone {
 		gone = whileWaiting(errGone)
 	}
-	all := []func() bool{
-		v.s.alarm(max(v.wishes.maxWait-v.since(), 1), whileWaiting(errPatience)),
+	stops := []func() bool{
+		v.server.alarm(max(v.wishes.maxWait-v.waited(), 1), whileWaiting(errPatience)),
 		onEnd(v.r.Context(), gone),
-		onEnd(v.s.stopped, whileWaiting(errStopping)),
-		onEnd(v.s.cut, func() { cancel(errStopping) }),
+		onEnd(v.server.waitingStopped, whileWaiting(errStopping)),
+		onEnd(v.server.allStopped, func() { cancel(errStopping) }),
 	}
-	if v.wishes.whole > 0 {
-		all = append(all, v.s.alarm(max(v.wishes.whole-v.since(), 1), func() { cancel(errDeadline) }))
+	if v.wishes.timeout > 0 {
+		stops = append(stops, v.server.alarm(max(v.wishes.timeout-v.waited(), 1), func() { cancel(errDeadline) }))
 	}
 	v.cancel = cancel
-	calm := onEnd(ctx, v.out.hurry)
+	stopHurry := onEnd(ctx, v.out.setDeadline)
 	return func() {
-		v.out.hurried = !calm() || v.out.hurried
+		v.out.hasDeadline = !stopHurry() || v.out.hasDeadline
 		cancel(nil)
-		for _, stop := range all {
+		for _, stop := range stops {
 			stop()
 		}
 	}
@@ -58,11 +58,11 @@ func (v *visit) watch(ctx context.Context, cancel context.CancelCauseFunc) (stop
 // startPinging pings the client after CommitAfter, until stop. stop waits until no ping runs.
 func (v *visit) startPinging() (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(v.r.Context()))
-	stopAlarm := v.s.alarm(v.s.cfg.CommitAfter, func() { v.out.ping(ctx) })
+	stopAlarm := v.server.alarm(v.server.cfg.CommitAfter, func() { v.out.ping(ctx) })
 	return func() {
 		cancel()
-		v.out.hurry() // a ping may hold the turn
-		v.out.hurried = true
+		v.out.setDeadline() // a ping may hold the turn
+		v.out.hasDeadline = true
 		stopAlarm()
 	}
 }
@@ -97,46 +97,48 @@ func onEnd(ctx context.Context, f func()) (stop func() bool) {
 // the visit.
 func (v *visit) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx := req.Context()
-	if !v.flies {
+	if !v.inFlight {
 		select {
-		case <-v.line:
+		case <-v.waitToken:
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
-		v.s.departs(v.wishes.client, v.wishes.class)
+		v.server.countDeparture(v.wishes.client, v.wishes.class)
 		v.ticket.Left()
-		v.out.says("")
+		v.out.setForecast("")
 	}
-	v.tries, v.lane, v.left, v.flies = v.tries+1, batch.LaneFrom(ctx), v.s.cfg.Clock.Now(), true
+	v.tries, v.lane, v.leftAt, v.inFlight = v.tries+1, batch.LaneFrom(ctx), v.server.cfg.Clock.Now(), true
 	v.recorder = provider.RecorderFrom(ctx)
 	return v.send(ctx)
 }
 
-// called puts the request back among those that wait, if its call is to be repeated. All of the refusal was read by
-// then: the end of the client's patience takes nothing of it away.
-func (v *visit) called(c batch.Call) { //nolint:gocritic // its type is batch's
-	if v.failed = c.Kind; c.Again && v.flies {
-		v.s.returns(v.wishes.client, v.wishes.class)
-		v.flies = false
-		v.line <- struct{}{}
+// callEnded puts the request back among those that wait, if its call is to be repeated. All of the refusal was read
+// by then: the end of the client's patience takes nothing of it away.
+func (v *visit) callEnded(c batch.Call) { //nolint:gocritic // its type is batch's
+	if v.failedKind = c.Kind; c.Again && v.inFlight {
+		v.server.countReturn(v.wishes.client, v.wishes.class)
+		v.inFlight = false
+		v.waitToken <- struct{}{}
 		if c.Doubtful.Calls > 0 {
-			v.paysAgain()
+			v.reserveAgain()
 		}
 	}
 }
 
-// tells reports whether the client gets the provider's words when ctx has ended: its patience has, and the last call
-// has failed. A limit is no failure, and a later try may pass.
-func (v *visit) tells(ctx context.Context) bool {
-	return errors.Is(context.Cause(ctx), errPatience) && v.failed != provider.Throttled && v.failed != provider.Overloaded
+// showsRefusal reports whether the client gets the provider's words when ctx has ended. It does if its patience has
+// ended and the last call has failed. A limit is no failure, as a later try may pass.
+func (v *visit) showsRefusal(ctx context.Context) bool {
+	return errors.Is(context.Cause(ctx), errPatience) && v.failedKind != provider.Throttled && v.failedKind != provider.Overloaded
 }
 
+// send sends the call to the provider of the visit's lane. It returns an error for an answer whose status no client
+// may get.
 func (v *visit) send(ctx context.Context) (*http.Response, error) {
-	up := v.s.cfg.Upstream(v.lane)
+	up := v.server.cfg.Upstream(v.lane)
 	if up == nil {
 		return nil, batch.Permanent(fmt.Errorf("serve: lane %.64q has no way to a provider", v.lane))
 	}
-	resp, err := v.pass(ctx, up)
+	resp, err := v.sendAskingUsage(ctx, up)
 	if err == nil && !mayPass(resp.StatusCode) {
 		_ = resp.Body.Close()
 		return nil, batch.Permanent(fmt.Errorf("serve: the provider's answer has status %d: want 200..299 or 400..999", resp.StatusCode))
@@ -150,20 +152,20 @@ func mayPass(status int) bool {
 	return status >= http.StatusOK && status < http.StatusMultipleChoices || status >= http.StatusBadRequest && status <= 999
 }
 
-// give brings the answer to the client, as it comes.
-func (v *visit) give(resp *http.Response) error {
+// deliver brings the answer to the client as it comes, and records the usage that a stream reports.
+func (v *visit) deliver(resp *http.Response) error {
 	defer func() { _ = resp.Body.Close() }() // its end is known
-	clock := v.s.cfg.Clock
-	late := v.s.alarm(max(v.s.cfg.Timeout-clock.Now().Sub(v.left), 1), func() { v.cancel(errTimeout) })
+	clock := v.server.cfg.Clock
+	late := v.server.alarm(max(v.server.cfg.Timeout-clock.Now().Sub(v.leftAt), 1), func() { v.cancel(errTimeout) })
 	defer late()
-	idle := clock.AfterFunc(v.s.cfg.StreamIdle, func() { v.cancel(errIdle) })
+	idle := clock.AfterFunc(v.server.cfg.StreamIdle, func() { v.cancel(errIdle) })
 	defer idle.Stop()
 	tap := v.out.begin(resp)
 	if tap != nil || v.streams {
-		v.s.with(func(b *books) { b.streams++ })
-		defer v.s.with(func(b *books) { b.streams-- })
+		v.server.withBooks(func(b *books) { b.streams++ })
+		defer v.server.withBooks(func(b *books) { b.streams-- })
 	}
-	err := v.out.copy(resp.Body, func() { idle.Reset(v.s.cfg.StreamIdle) })
+	err := v.out.copy(resp.Body, func() { idle.Reset(v.server.cfg.StreamIdle) })
 	if tap != nil {
 		if used, has := tap.Usage(); has {
 			v.recorder.Usage(used)
@@ -176,30 +178,30 @@ func (v *visit) give(resp *http.Response) error {
 }
 
 // report tells the log of the visit's end.
-func (v *visit) report(status int, why *refused) {
-	if v.s.cfg.Log == nil {
+func (v *visit) report(status int, refusal *refused) {
+	if v.server.cfg.Log == nil {
 		return
 	}
-	now := v.s.cfg.Clock.Now()
-	a := Access{
+	now := v.server.cfg.Clock.Now()
+	access := Access{
 		At: v.began, Client: v.wishes.client, Class: v.wishes.class, Path: v.r.URL.Path, Model: v.model, Lane: v.lane, Status: status,
 		Streamed: v.streams, Waited: now.Sub(v.began), Took: now.Sub(v.began), Attempts: v.tries, Bytes: v.out.bytes,
-		Usage: v.end.Usage, Finish: v.end.Finish, Cost: v.cost, Priced: v.costKnown, Gone: v.r.Context().Err() != nil,
+		Usage: v.itemEnd.Usage, Finish: v.itemEnd.Finish, Cost: v.cost, Priced: v.costKnown, Gone: v.r.Context().Err() != nil,
 	}
-	if !isModel(a.Model) {
-		a.Model = "" // it is some text of the client's, of any length
+	if !isModel(access.Model) {
+		access.Model = "" // it is some text of the client's, of any length
 	}
-	if a.Client == "" {
-		a.Client = v.client.Name
+	if access.Client == "" {
+		access.Client = v.client.Name
 	}
-	if !v.left.IsZero() {
-		a.Waited = v.left.Sub(v.began)
+	if !v.leftAt.IsZero() {
+		access.Waited = v.leftAt.Sub(v.began)
 	}
 	if !v.out.first.IsZero() {
-		a.First = v.out.first.Sub(v.began)
+		access.First = v.out.first.Sub(v.began)
 	}
-	if why != nil {
-		a.Code = why.Code
+	if refusal != nil {
+		access.Code = refusal.Code
 	}
-	v.s.cfg.Log(a)
+	v.server.cfg.Log(access)
 }

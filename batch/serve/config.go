@@ -104,6 +104,7 @@ type Config struct {
 	Clock clockwork.Clock
 }
 
+// withDefaults fills in the fields whose zero value stands for another one.
 func (c Config) withDefaults() Config {
 	c.MaxBody = cmp.Or(c.MaxBody, DefaultMaxBody)
 	c.MaxBodies = max(cmp.Or(c.MaxBodies, DefaultMaxBodies), c.MaxBody)
@@ -132,6 +133,7 @@ func bounded(d time.Duration) time.Duration {
 	return d
 }
 
+// check returns what is wrong with the configuration; nil if nothing is.
 func (c Config) check() error {
 	var faults []error
 	if c.Shared == nil || c.Upstream == nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/headrace/headrace/batch/serve/door"
 )
 
-// never lists the headers of a client that stay here: they are about this connection, say who calls,
+// keptBack lists the headers of a client that do not go to the provider: they are about this connection, say who calls,
 // or are written anew.
-var never = map[string]bool{
+var keptBack = map[string]bool{
 	"Authorization": true, "X-Api-Key": true, "X-Goog-Api-Key": true, "Api-Key": true, "X-Goog-Iam-Authorization-Token": true,
 	"X-Amz-Security-Token": true, "X-Amz-Date": true, "X-Amz-Content-Sha256": true, "Cookie": true, "Cookie2": true, "Proxy-Authorization": true,
 	"Connection": true, "Proxy-Connection": true, "Keep-Alive": true, "Te": true, "Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
@@ -25,14 +25,14 @@ var never = map[string]bool{
 // where none is needed, and its letters are in many a header.
 const leastToken = 8
 
-// outgoing returns the headers of a client that go to the provider. None has a token of the client's
-// in it, wherever the client has put it.
-func outgoing(h http.Header) http.Header {
+// requestHeaders returns the headers of a client that go to the provider. None has a token of the client's in it,
+// wherever the client has put it.
+func requestHeaders(h http.Header) http.Header {
 	tokens := door.Tokens(h)
 	out := http.Header{"Content-Type": {"application/json"}, "Accept-Encoding": {"identity"}} // a stream that is packed comes in lumps
 	named := connectionNames(h)
 	for name, values := range h {
-		if never[name] || named[name] || strings.HasPrefix(name, prefix) || strings.HasPrefix(name, "X-Forwarded-") || strings.HasPrefix(name, "Sec-") || strings.HasPrefix(name, "Access-Control-") {
+		if keptBack[name] || named[name] || strings.HasPrefix(name, prefix) || strings.HasPrefix(name, "X-Forwarded-") || strings.HasPrefix(name, "Sec-") || strings.HasPrefix(name, "Access-Control-") {
 			continue
 		}
 		if slices.ContainsFunc(values, func(v string) bool {
@@ -45,7 +45,7 @@ func outgoing(h http.Header) http.Header {
 	return out
 }
 
-// connectionNames returns the headers that the Connection header names: they are about it alone.
+// connectionNames returns the headers that the Connection header names: they concern this connection alone.
 func connectionNames(h http.Header) map[string]bool {
 	names := map[string]bool{}
 	for _, v := range h["Connection"] {
@@ -60,8 +60,8 @@ func connectionNames(h http.Header) map[string]bool {
 // others, such as keys, stay here.
 var passedQuery = []string{"alt", "$alt", "beta"}
 
-// outgoingQuery returns the parameters of a request's address that go to the provider.
-func outgoingQuery(raw string) string {
+// requestQuery returns the parameters of a request's address that go to the provider.
+func requestQuery(raw string) string {
 	if raw == "" {
 		return ""
 	}
@@ -78,20 +78,20 @@ func outgoingQuery(raw string) string {
 	return out.Encode()
 }
 
-// notBack lists the provider's headers that stay here: they are about its connection, would let pages
+// keptFromClient lists the provider's headers that stay here: they are about its connection, would let pages
 // read the answer, or lead clients away from this server.
-var notBack = map[string]bool{
+var keptFromClient = map[string]bool{
 	"Connection": true, "Keep-Alive": true, "Proxy-Authenticate": true, "Proxy-Connection": true, "Te": true, "Trailer": true,
 	"Transfer-Encoding": true, "Upgrade": true, "Set-Cookie": true, "Set-Cookie2": true, "Alt-Svc": true, "Strict-Transport-Security": true,
 	"Www-Authenticate": true, "Location": true, "Refresh": true, "Public-Key-Pins": true, "Clear-Site-Data": true, "Nel": true, "Report-To": true,
 	"X-Should-Retry": true, "Content-Length": true,
 }
 
-// incoming copies the provider's headers into those of an answer.
-func incoming(to, from http.Header) {
+// copyAnswerHeaders copies the provider's headers into those of an answer.
+func copyAnswerHeaders(to, from http.Header) {
 	named := connectionNames(from)
 	for name, values := range from {
-		if notBack[name] || named[name] || strings.HasPrefix(name, "Access-Control-") || strings.HasPrefix(name, "Cross-Origin-") || strings.HasPrefix(name, prefix) {
+		if keptFromClient[name] || named[name] || strings.HasPrefix(name, "Access-Control-") || strings.HasPrefix(name, "Cross-Origin-") || strings.HasPrefix(name, prefix) {
 			continue
 		}
 		to[name] = values

@@ -10,14 +10,14 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// listFor is the age at which a list of models is asked for again.
-const listFor = 10 * time.Minute
+// listMaxAge is the age at which a list of models is asked for again.
+const listMaxAge = 10 * time.Minute
 
 // maxList bounds a list of models, in bytes: the longest in use, of gateways with thousands, is near 1 MiB.
 const maxList = 8 << 20
 
-// catalog is the list of models that was asked for last.
-type catalog struct {
+// modelList is the list of models that was asked for last.
+type modelList struct {
 	at     time.Time
 	header http.Header
 	body   []byte // nil: there is none
@@ -28,29 +28,29 @@ type catalog struct {
 func (s *Server) serveModels(w http.ResponseWriter, r *http.Request, face provider.Face) {
 	if r.Method != http.MethodGet {
 		w.Header().Set("Allow", http.MethodGet)
-		plain(w, face, refused{Refusal: provider.Refusal{Status: http.StatusMethodNotAllowed, Code: "headrace_method", Message: "this path takes GET"}})
+		writeRefusal(w, face, refused{Refusal: provider.Refusal{Status: http.StatusMethodNotAllowed, Code: "headrace_method", Message: "this path takes GET"}})
 		return
 	}
-	var list *catalog
+	var list *modelList
 	select {
 	case list = <-s.models:
 	case <-r.Context().Done():
 		return
 	}
-	if refusal := s.freshen(r.Context(), &list); refusal != nil {
-		plain(w, face, *refusal)
+	if refusal := s.refresh(r.Context(), &list); refusal != nil {
+		writeRefusal(w, face, *refusal)
 		return
 	}
-	incoming(w.Header(), list.header)
+	copyAnswerHeaders(w.Header(), list.header)
 	w.Header().Set("Content-Length", strconv.Itoa(len(list.body)))
 	_, _ = w.Write(list.body) // the client may have gone
 }
 
-// freshen asks for the list again if it is old, and puts it back for the next request.
-func (s *Server) freshen(ctx context.Context, list **catalog) (refusal *refused) {
+// refresh asks for the list again if it is old, and puts it back for the next request.
+func (s *Server) refresh(ctx context.Context, list **modelList) (refusal *refused) {
 	defer func() { s.models <- *list }()
-	if now := s.cfg.Clock.Now(); (*list).body == nil || now.Sub((*list).at) >= listFor {
-		var fresh *catalog
+	if now := s.cfg.Clock.Now(); (*list).body == nil || now.Sub((*list).at) >= listMaxAge {
+		var fresh *modelList
 		if fresh, refusal = s.fetchModels(ctx); refusal == nil {
 			fresh.at = now
 			*list = fresh
@@ -59,8 +59,9 @@ func (s *Server) freshen(ctx context.Context, list **catalog) (refusal *refused)
 	return refusal
 }
 
-// fetchModels asks for the list. It is for all clients, so the headers of none are in the question.
-func (s *Server) fetchModels(ctx context.Context) (*catalog, *refused) {
+// fetchModels asks the provider for its list of models. The list is for all clients, so the request has the headers
+// of none.
+func (s *Server) fetchModels(ctx context.Context) (*modelList, *refused) {
 	up := s.cfg.Upstream(s.cfg.Models)
 	if up == nil {
 		return nil, &refused{Refusal: provider.Refusal{Status: http.StatusNotFound, Code: "headrace_path", Message: "no provider lists its models"}}
@@ -69,7 +70,7 @@ func (s *Server) fetchModels(ctx context.Context) (*catalog, *refused) {
 	defer cancel(nil)
 	late := s.alarm(s.cfg.CommitAfter, func() { cancel(errTimeout) })
 	defer late()
-	resp, err := up.List(ctx, outgoing(nil))
+	resp, err := up.List(ctx, requestHeaders(nil))
 	if err != nil {
 		return nil, new(reasonOf(ctx, err))
 	}
@@ -80,7 +81,7 @@ func (s *Server) fetchModels(ctx context.Context) (*catalog, *refused) {
 		return nil, new(reasonOf(ctx, err))
 	case resp.StatusCode != http.StatusOK || len(body) > maxList:
 		fault := provider.Classify(resp.StatusCode, resp.Header, body)
-		return nil, &refused{Refusal: provider.Refusal{Status: http.StatusBadGateway, Code: "headrace_upstream", Message: "the provider did not list its models: " + saidBy(fault)}}
+		return nil, &refused{Refusal: provider.Refusal{Status: http.StatusBadGateway, Code: "headrace_upstream", Message: "the provider did not list its models: " + providerText(fault)}}
 	}
-	return &catalog{header: resp.Header, body: append([]byte{}, body...)}, nil
+	return &modelList{header: resp.Header, body: append([]byte{}, body...)}, nil
 }

@@ -25,8 +25,8 @@ type purse struct {
 	day             time.Time     // of today, in UTC
 }
 
-// turn begins a new day.
-func (p *purse) turn(now time.Time) {
+// startDay sets today's sum to 0 if a new day has begun.
+func (p *purse) startDay(now time.Time) {
 	if day := now.UTC().Truncate(24 * time.Hour); !day.Equal(p.day) {
 		p.day, p.today = day, 0
 	}
@@ -40,9 +40,9 @@ func fits(limit, spent, reserved, price limiter.Money) (now, later bool) {
 	return spent.Plus(reserved).Plus(price) <= limit, spent.Plus(price) <= limit
 }
 
-// capped reports whether anything bounds what the request may cost.
-func (v *visit) capped() bool {
-	return v.s.cfg.MaxCost > 0 || v.client.MaxCostDay > 0 || v.client.MaxCostRun > 0
+// hasCap reports whether anything bounds what the request may cost.
+func (v *visit) hasCap() bool {
+	return v.server.cfg.MaxCost > 0 || v.client.MaxCostDay > 0 || v.client.MaxCostRun > 0
 }
 
 // purseOf returns the money of a client.
@@ -55,99 +55,100 @@ func (b *books) purseOf(name string) *purse {
 	return p
 }
 
-// pays reserves the price of the request's call, and waits for money that comes back if it must. The error is
-// batch.ErrMaxCost, or ctx's.
-func (v *visit) pays(ctx context.Context, pool string) error {
-	if v.s.cfg.Price == nil {
+// reservePrice reserves the price of the request's call. If it must, it waits for money that comes back. The error
+// is batch.ErrMaxCost, errUnpriced or ctx's.
+func (v *visit) reservePrice(ctx context.Context, pool string) error {
+	if v.server.cfg.Price == nil {
 		return nil
 	}
 	var known bool
-	if v.price, known = v.s.cfg.Price(pool, v.model, v.input, v.output); !known && v.capped() {
+	if v.price, known = v.server.cfg.Price(pool, v.model, v.input, v.output); !known && v.hasCap() {
 		return errUnpriced
 	}
 	for {
-		var back <-chan struct{}
-		over := false
-		v.s.with(func(b *books) {
-			now, later := v.reserves(b)
-			if over = !later; later && !now {
-				back = b.money
+		var moneyBack <-chan struct{}
+		tooDear := false
+		v.server.withBooks(func(b *books) {
+			now, later := v.tryReserve(b)
+			if tooDear = !later; later && !now {
+				moneyBack = b.moneyBack
 			}
 		})
 		switch {
-		case over:
+		case tooDear:
 			return batch.ErrMaxCost
-		case back == nil:
+		case moneyBack == nil:
 			return nil
 		}
 		v.ticket.Left() // a cheaper request, or one of another client, may fit
 		select {
-		case <-back:
+		case <-moneyBack:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
 }
 
-// reserves reserves the price of a call if it fits now. later says that it may fit, now or once other calls have ended.
-func (v *visit) reserves(b *books) (now, later bool) {
+// tryReserve reserves the price of a call if it fits now. later reports whether it may fit now, or once other calls
+// have ended.
+func (v *visit) tryReserve(b *books) (now, later bool) {
 	own := b.purseOf(v.client.Name)
-	own.turn(v.s.cfg.Clock.Now())
-	now, later = fits(v.s.cfg.MaxCost, b.all.spent, b.all.reserved, v.price)
+	own.startDay(v.server.cfg.Clock.Now())
+	now, later = fits(v.server.cfg.MaxCost, b.total.spent, b.total.reserved, v.price)
 	ofRun, ofRunLater := fits(v.client.MaxCostRun, own.spent, own.reserved, v.price)
 	ofDay, ofDayLater := fits(v.client.MaxCostDay, own.today, own.reserved, v.price)
 	now, later = now && ofRun && ofDay, later && ofRunLater && ofDayLater
 	if now {
-		b.all.reserved = b.all.reserved.Plus(v.price)
+		b.total.reserved = b.total.reserved.Plus(v.price)
 		own.reserved = own.reserved.Plus(v.price)
-		v.reserved++
+		v.reservations++
 	}
 	return now, later
 }
 
-// paysAgain reserves the price of the next try, since the last one may be billed. It ends the call if that does not fit.
-func (v *visit) paysAgain() {
-	if v.reserved == 0 {
+// reserveAgain reserves the price of the next try, since the last one may be billed. It ends the call if that does not fit.
+func (v *visit) reserveAgain() {
+	if v.reservations == 0 {
 		return
 	}
 	fit := false
-	v.s.with(func(b *books) { fit, _ = v.reserves(b) })
+	v.server.withBooks(func(b *books) { fit, _ = v.tryReserve(b) })
 	if !fit {
 		v.cancel(batch.ErrMaxCost)
 	}
 }
 
-// settles gives back what was reserved, and books what the call has cost.
-func (v *visit) settles() {
-	if v.reserved == 0 {
+// settle gives back what was reserved, and books what the call has cost.
+func (v *visit) settle() {
+	if v.reservations == 0 {
 		return
 	}
-	v.cost, v.costKnown = v.costs()
-	v.s.with(func(b *books) {
+	v.cost, v.costKnown = v.finalCost()
+	v.server.withBooks(func(b *books) {
 		own := b.purseOf(v.client.Name)
-		own.turn(v.s.cfg.Clock.Now())
-		for _, p := range [...]*purse{&b.all, own} {
-			p.reserved -= v.price * limiter.Money(v.reserved)
+		own.startDay(v.server.cfg.Clock.Now())
+		for _, p := range [...]*purse{&b.total, own} {
+			p.reserved -= v.price * limiter.Money(v.reservations)
 			p.spent, p.today = p.spent.Plus(v.cost), p.today.Plus(v.cost)
 		}
-		close(b.money)
-		b.money = make(chan struct{})
+		close(b.moneyBack)
+		b.moneyBack = make(chan struct{})
 	})
 }
 
-// costs returns what the calls of the request have cost. For each whose answer was cut off, that is the price, as the
-// provider may bill as much; and so it is if nobody says what the answer has used.
-func (v *visit) costs() (cost limiter.Money, known bool) {
-	e := &v.end
-	for range e.Doubtful.Calls {
+// finalCost returns what the calls of the request have cost. A call whose answer was cut off costs its price, as
+// the provider may bill as much. So does an answer whose usage nobody reports.
+func (v *visit) finalCost() (cost limiter.Money, known bool) {
+	end := &v.itemEnd
+	for range end.Doubtful.Calls {
 		cost = cost.Plus(v.price)
 	}
-	known = e.Doubtful.Calls == 0
-	if v.tries == 0 || e.Err != nil {
+	known = end.Doubtful.Calls == 0
+	if v.tries == 0 || end.Err != nil {
 		return cost, known // the provider refused the others, or never had them
 	}
-	if v.s.cfg.Cost != nil && e.Usage != (provider.Usage{}) {
-		if last, told := v.s.cfg.Cost(v.lane, v.model, e.Usage); told {
+	if v.server.cfg.Cost != nil && end.Usage != (provider.Usage{}) {
+		if last, told := v.server.cfg.Cost(v.lane, v.model, end.Usage); told {
 			return cost.Plus(last), known
 		}
 	}

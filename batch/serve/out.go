@@ -17,34 +17,35 @@ import (
 // out is the answer to one request. The goroutine of the request writes it, and so does the one that
 // pings: the one that has taken the turn is alone with it.
 type out struct {
-	v       *visit
-	turn    chan struct{} // has room for the one
-	control *http.ResponseController
+	visit      *visit
+	turn       chan struct{} // has room for the one
+	controller *http.ResponseController
 
-	status  int           // that the client has; 0: none yet
-	events  bool          // the answer is a stream of events
-	tap     *stream.Tap   // of a stream
-	hider   *stream.Hider // takes the usage out of a stream; nil: nothing is taken out
-	blanks  bool          // it is JSON, before which blanks may come
-	pinged  bool          // its head was sent before the provider's had come
-	waits   string        // the forecast of the latest ping; "": it had none
-	news    chan string   // has room for the latest one, for the next ping
-	broken  error         // the client takes no more
-	bytes   int64
-	first   time.Time // of the answer's bytes; zero: none has come
-	last    time.Time // of the latest bytes
-	hurried bool      // a write has a deadline; of the goroutine of the request
-	torn    bool      // its end did not come, and the client has to see that
+	status      int           // that the client has; 0: none yet
+	events      bool          // the answer is a stream of events
+	tap         *stream.Tap   // of a stream
+	hider       *stream.Hider // takes the usage out of a stream; nil: nothing is taken out
+	mayBlank    bool          // it is JSON, before which blanks may come
+	pinged      bool          // its head was sent before the provider's had come
+	forecast    string        // the forecast of the latest ping; "": it had none
+	news        chan string   // has room for the latest one, for the next ping
+	writeErr    error         // the client takes no more
+	bytes       int64
+	first       time.Time // of the answer's bytes; zero: none has come
+	last        time.Time // of the latest bytes
+	hasDeadline bool      // a write has a deadline; of the goroutine of the request
+	incomplete  bool      // its end did not come, and the client has to see that
 }
 
+// newOut returns the answer to a visit, of which nothing is sent yet.
 func newOut(v *visit) *out {
-	o := &out{v: v, turn: make(chan struct{}, 1), news: make(chan string, 1), control: http.NewResponseController(v.w)}
+	o := &out{visit: v, turn: make(chan struct{}, 1), news: make(chan string, 1), controller: http.NewResponseController(v.w)}
 	o.turn <- struct{}{}
 	return o
 }
 
-// alone runs f in its turn.
-func (o *out) alone(f func()) {
+// exclusively runs f while no other goroutine writes the answer.
+func (o *out) exclusively(f func()) {
 	<-o.turn
 	defer func() { o.turn <- struct{}{} }()
 	f()
@@ -58,7 +59,7 @@ func (v *visit) pings() bool {
 	if v.streams {
 		return v.face.Ping("") != nil
 	}
-	return v.wishes.keep
+	return v.wishes.keepAlive
 }
 
 // pingEvery is the time between two pings: well under the 60 s of silence after which common load
@@ -70,8 +71,8 @@ const pingEvery = 10 * time.Second
 func (o *out) ping(ctx context.Context) {
 	for {
 		var next time.Duration
-		o.alone(func() { next = o.pingOnce() })
-		t := o.v.s.cfg.Clock.NewTimer(next)
+		o.exclusively(func() { next = o.pingOnce() })
+		t := o.visit.server.cfg.Clock.NewTimer(next)
 		select {
 		case <-t.Chan():
 		case <-ctx.Done():
@@ -81,32 +82,34 @@ func (o *out) ping(ctx context.Context) {
 	}
 }
 
-// pingOnce returns the time until the next ping.
+// pingOnce pings the client if nothing was sent for pingEvery, and returns the time until the next ping. The first
+// ping sends the head.
 func (o *out) pingOnce() time.Duration {
-	v := o.v
-	if silent := v.s.cfg.Clock.Now().Sub(o.last); o.status != 0 && silent < pingEvery {
+	v := o.visit
+	if silent := v.server.cfg.Clock.Now().Sub(o.last); o.status != 0 && silent < pingEvery {
 		return pingEvery - silent
 	}
 	switch {
-	case o.broken != nil:
+	case o.writeErr != nil:
 	case o.status == 0 && v.streams:
 		o.pinged, o.events, o.tap = true, true, new(stream.Tap)
-		o.head(http.StatusOK, "text/event-stream")
-		o.write(v.face.Ping(o.words()))
+		o.sendHead(http.StatusOK, "text/event-stream")
+		o.write(v.face.Ping(o.pingText()))
 	case o.status == 0:
-		o.pinged, o.blanks = true, true
-		o.head(http.StatusOK, "application/json")
+		o.pinged, o.mayBlank = true, true
+		o.sendHead(http.StatusOK, "application/json")
 		o.write([]byte("\n"))
 	case o.events && o.tap.Between():
-		o.write(v.face.Ping(o.words()))
-	case o.blanks && o.bytes == 0:
+		o.write(v.face.Ping(o.pingText()))
+	case o.mayBlank && o.bytes == 0:
 		o.write([]byte("\n"))
 	}
 	return pingEvery
 }
 
-// says has the next ping tell another forecast. It does not wait for a ping that the client does not take.
-func (o *out) says(waits string) {
+// setForecast sets the forecast that the next ping shows. It does not wait for a ping that the client does not
+// take.
+func (o *out) setForecast(waits string) {
 	select {
 	case <-o.news:
 	default:
@@ -114,64 +117,67 @@ func (o *out) says(waits string) {
 	o.news <- waits // has room: only the goroutine of the request sends
 }
 
-// words says what the client waits for.
-func (o *out) words() string {
+// pingText returns the text of a ping: what the client waits for.
+func (o *out) pingText() string {
 	select {
-	case o.waits = <-o.news:
+	case o.forecast = <-o.news:
 	default:
 	}
-	if o.waits == "" {
+	if o.forecast == "" {
 		return "headrace waits for the provider"
 	}
-	return "headrace " + o.waits
+	return "headrace " + o.forecast
 }
 
-// head sends the head of an answer.
-func (o *out) head(status int, contentType string) {
-	h := o.v.w.Header()
+// sendHead sends the head of an answer. An empty contentType leaves the header as it is.
+func (o *out) sendHead(status int, contentType string) {
+	h := o.visit.w.Header()
 	if contentType != "" {
 		h.Set("Content-Type", contentType)
 	}
 	if o.pinged {
 		h["Trailer"] = []string{headerWaited, headerAttempts, headerLane}
 	}
-	if o.v.streams || o.events {
+	if o.visit.streams || o.events {
 		h.Set("X-Accel-Buffering", "no")
 		h.Set("Cache-Control", "no-cache, no-transform")
 	}
 	h.Set("X-Content-Type-Options", "nosniff")
-	o.status, o.last = status, o.v.s.cfg.Clock.Now()
-	o.v.w.WriteHeader(status)
+	o.status, o.last = status, o.visit.server.cfg.Clock.Now()
+	o.visit.w.WriteHeader(status)
 }
 
 // write sends bytes at once.
 func (o *out) write(p []byte) {
-	if o.broken != nil {
+	if o.writeErr != nil {
 		return
 	}
-	o.last = o.v.s.cfg.Clock.Now()
-	if _, o.broken = o.v.w.Write(p); o.broken == nil {
-		if err := o.control.Flush(); !errors.Is(err, http.ErrNotSupported) {
-			o.broken = err
+	o.last = o.visit.server.cfg.Clock.Now()
+	if _, o.writeErr = o.visit.w.Write(p); o.writeErr == nil {
+		if err := o.controller.Flush(); !errors.Is(err, http.ErrNotSupported) {
+			o.writeErr = err
 		}
 	}
 }
 
-// lastWord bounds the time that a client may take for the end of its answer, once its call is over: a stream's last event fits into
+// endTimeout bounds the time that a client may take for the end of its answer, once its call is over: a stream's last event fits into
 // any connection of which something is read.
-const lastWord = time.Second
+const endTimeout = time.Second
 
-// hurry ends a write that the client does not take, soon. Nothing else would: a context ends no write.
-func (o *out) hurry() { _ = o.control.SetWriteDeadline(o.v.s.cfg.Clock.Now().Add(lastWord)) }
+// setDeadline makes a write fail soon if the client does not take it. Nothing else would end it: the end of a
+// context ends no write.
+func (o *out) setDeadline() {
+	_ = o.controller.SetWriteDeadline(o.visit.server.cfg.Clock.Now().Add(endTimeout))
+}
 
-// relax undoes hurry: the connection may have further requests.
-func (o *out) relax() { _ = o.control.SetWriteDeadline(time.Time{}) }
+// clearDeadline undoes setDeadline: the connection may have further requests.
+func (o *out) clearDeadline() { _ = o.controller.SetWriteDeadline(time.Time{}) }
 
 // begin sends the head of the provider's answer, unless a ping was faster. It returns the tap of a
 // stream.
 func (o *out) begin(resp *http.Response) (tap *stream.Tap) {
-	v := o.v
-	o.alone(func() {
+	v := o.visit
+	o.exclusively(func() {
 		o.events = false // also where a ping has said so: nothing may stand within an answer in one piece
 		kind, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
 		switch strings.TrimSpace(strings.ToLower(kind)) {
@@ -188,12 +194,12 @@ func (o *out) begin(resp *http.Response) (tap *stream.Tap) {
 			return
 		}
 		h := v.w.Header()
-		incoming(h, resp.Header)
+		copyAnswerHeaders(h, resp.Header)
 		v.setServed(h)
 		if resp.ContentLength >= 0 && tap == nil {
 			h.Set("Content-Length", strconv.FormatInt(resp.ContentLength, 10))
 		}
-		o.head(resp.StatusCode, "")
+		o.sendHead(resp.StatusCode, "")
 	})
 	return tap
 }
@@ -207,9 +213,9 @@ const (
 
 // setServed writes into the headers how long the request waited, its tries and its lane.
 func (v *visit) setServed(h http.Header) {
-	waited := v.s.cfg.Clock.Now().Sub(v.began) // where no call has left
-	if !v.left.IsZero() {
-		waited = v.left.Sub(v.began)
+	waited := v.server.cfg.Clock.Now().Sub(v.began) // where no call has left
+	if !v.leftAt.IsZero() {
+		waited = v.leftAt.Sub(v.began)
 	}
 	h.Set(headerWaited, strconv.FormatInt(waited.Milliseconds(), 10))
 	h.Set(headerAttempts, strconv.Itoa(v.tries))
@@ -225,30 +231,30 @@ const (
 	wholeSize  = 8 << 10
 )
 
-// copy passes on a body as it comes, and calls came after each piece. With FinishGone it reads on when the client has gone. Its
+// copy passes on a body as it comes, and calls gotPiece after each piece. With FinishGone it reads on when the client has gone. Its
 // error is errGone, or the body's.
-func (o *out) copy(body io.Reader, came func()) error {
-	streams := o.tap != nil || o.v.streams
+func (o *out) copy(body io.Reader, gotPiece func()) error {
+	streams := o.tap != nil || o.visit.streams
 	size := wholeSize
 	if streams {
 		size = streamSize
 	}
-	p := make([]byte, size)
+	buffer := make([]byte, size)
 	for {
-		n, err := body.Read(p)
+		n, err := body.Read(buffer)
 		if n > 0 {
-			came()
+			gotPiece()
 		}
 		gone := false
-		o.alone(func() {
+		o.exclusively(func() {
 			if n > 0 {
-				o.take(p[:n], streams)
+				o.writePiece(buffer[:n], streams)
 			}
 			// the hider keeps an unfinished line back: at the end it is the client's
 			if err != nil && o.hider != nil && len(o.hider.Rest()) > 0 {
 				o.write(o.hider.Rest())
 			}
-			gone = o.broken != nil && !o.v.s.cfg.FinishGone
+			gone = o.writeErr != nil && !o.visit.server.cfg.FinishGone
 		})
 		switch {
 		case gone:
@@ -256,16 +262,16 @@ func (o *out) copy(body io.Reader, came func()) error {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
-			o.torn = true
+			o.incomplete = true
 			return err
 		}
 	}
 }
 
-// take passes on a piece of the answer. An answer in one piece is not flushed: it has its length.
-func (o *out) take(p []byte, streams bool) {
+// writePiece passes on a piece of the answer. An answer in one piece is not flushed: it has its length.
+func (o *out) writePiece(p []byte, streams bool) {
 	if o.bytes == 0 {
-		o.first = o.v.s.cfg.Clock.Now()
+		o.first = o.visit.server.cfg.Clock.Now()
 	}
 	o.bytes += int64(len(p))
 	if o.tap != nil {
@@ -278,77 +284,78 @@ func (o *out) take(p []byte, streams bool) {
 	}
 	if streams || o.pinged {
 		o.write(p)
-	} else if o.broken == nil {
-		o.last = o.v.s.cfg.Clock.Now()
-		_, o.broken = o.v.w.Write(p)
+	} else if o.writeErr == nil {
+		o.last = o.visit.server.cfg.Clock.Now()
+		_, o.writeErr = o.visit.w.Write(p)
 	}
 }
 
-// pass gives the client the provider's last refusal, which is no reason to come back: the line has
-// tried.
-func (o *out) pass(resp *http.Response) {
+// passRefusal gives the client the provider's last refusal, and advises it not to retry: the line has tried
+// already.
+func (o *out) passRefusal(resp *http.Response) {
 	body, _ := io.ReadAll(resp.Body) // it is in memory
-	if o.v.pings() {
-		o.hurry() // a ping may hold the turn
-		o.hurried = true
+	if o.visit.pings() {
+		o.setDeadline() // a ping may hold the turn
+		o.hasDeadline = true
 	}
-	o.alone(func() {
+	o.exclusively(func() {
 		if o.status != 0 {
 			fault := provider.Classify(resp.StatusCode, resp.Header, body)
-			o.fault(provider.Refusal{Status: resp.StatusCode, Code: fault.Code, Message: saidBy(fault)})
+			o.sendFault(provider.Refusal{Status: resp.StatusCode, Code: fault.Code, Message: providerText(fault)})
 			return
 		}
-		h := o.v.w.Header()
-		incoming(h, resp.Header)
-		o.v.setServed(h)
+		h := o.visit.w.Header()
+		copyAnswerHeaders(h, resp.Header)
+		o.visit.setServed(h)
 		h.Set("X-Should-Retry", "false")
 		h.Set("Content-Length", strconv.Itoa(len(body)))
-		o.head(resp.StatusCode, "")
+		o.sendHead(resp.StatusCode, "")
 		o.bytes += int64(len(body))
-		_, o.broken = o.v.w.Write(body)
+		_, o.writeErr = o.visit.w.Write(body)
 	})
 }
 
-// fault tells an error to a client that has the head of its answer.
-func (o *out) fault(r provider.Refusal) {
+// sendFault sends an error to a client that has the head of its answer. If it can no longer be sent, the answer is
+// incomplete.
+func (o *out) sendFault(r provider.Refusal) {
 	switch {
 	case o.events && o.tap.Between():
-		o.write(o.v.face.Fault(o.v.operation, r))
-	case o.blanks && o.bytes == 0:
-		_, body := o.v.face.Refuse(r)
+		o.write(o.visit.face.Fault(o.visit.operation, r))
+	case o.mayBlank && o.bytes == 0:
+		_, body := o.visit.face.Refuse(r)
 		o.write(body)
 	default:
-		o.torn = true
+		o.incomplete = true
 	}
 }
 
 // finish ends the answer: with a refusal, if there was none. It returns the status that the client
 // has, and whether the connection has to be cut off, so that the client sees that the end is missing.
 // Nobody pings any more.
-func (o *out) finish(why *refused) (status int, aborted bool) {
+func (o *out) finish(refusal *refused) (status int, aborted bool) {
 	<-o.turn
 	defer func() {
-		if o.hurried && o.broken == nil {
-			o.relax()
+		if o.hasDeadline && o.writeErr == nil {
+			o.clearDeadline()
 		}
 	}()
 	if o.pinged {
-		o.v.setServed(o.v.w.Header()) // as trailers: the head has left
+		o.visit.setServed(o.visit.w.Header()) // as trailers: the head has left
 	}
 	switch {
-	case o.v.r.Context().Err() != nil: // nobody sees it
+	case o.visit.r.Context().Err() != nil: // nobody sees it
 		return o.status, false
-	case why == nil:
+	case refusal == nil:
 	case o.status == 0:
-		if o.v.tries > 0 {
-			o.v.setServed(o.v.w.Header())
+		if o.visit.tries > 0 {
+			o.visit.setServed(o.visit.w.Header())
 		}
-		plain(o.v.w, o.v.face, *why)
-		o.status = why.Status
+		writeRefusal(o.visit.w, o.visit.face, *refusal)
+		o.status = refusal.Status
 	default:
-		o.torn = false
-		o.fault(why.Refusal)
-		return o.status, o.torn
+		o.incomplete = false
+		o.sendFault(refusal.Refusal)
+		return o.status, o.incomplete
 	}
-	return o.status, o.torn
+	return o.status, o.incomplete
 }

@@ -22,14 +22,15 @@ func (s *Server) paceOf(lanes ...string) queue.Pace {
 	if err != nil {
 		return queue.Pace{}
 	}
-	return paceAmong(st.Lanes, lanes, st.At)
+	return sumPaces(st.Lanes, lanes, st.At)
 }
 
-// paceAmong adds the paces of lanes up. A pool stops when all its lanes have; it rests until the first may call again.
-func paceAmong(all []batch.LaneStatus, names []string, now time.Time) (p queue.Pace) {
+// sumPaces adds up the paces of the named lanes. A pool stops when all its lanes have; it rests until the first may
+// call again.
+func sumPaces(statuses []batch.LaneStatus, names []string, now time.Time) (pace queue.Pace) {
 	var cause error
 	stopped, resting := 0, 0
-	for _, l := range all {
+	for _, l := range statuses {
 		switch {
 		case !slices.Contains(names, l.Name):
 			continue
@@ -38,24 +39,24 @@ func paceAmong(all []batch.LaneStatus, names []string, now time.Time) (p queue.P
 			continue
 		}
 		if from := restsUntil(&l, now); !from.IsZero() {
-			if resting++; resting == 1 || from.Before(p.From) {
-				p.From = from
+			if resting++; resting == 1 || from.Before(pace.From) {
+				pace.From = from
 			}
 		}
-		p.Rate += rateOf(&l)
-		p.Searched = p.Searched || l.View.Search > 0
+		pace.Rate += rateOf(&l)
+		pace.Searched = pace.Searched || l.View.Search > 0
 		switch l.View.Binds.By {
 		case limiter.BoundTokens, limiter.BoundInputTokens, limiter.BoundOutputTokens:
-			p.ByTokens = true
+			pace.ByTokens = true
 		}
 	}
 	if stopped == len(names) {
-		p.Stopped = cause
+		pace.Stopped = cause
 	}
 	if stopped+resting < len(names) {
-		p.From = time.Time{}
+		pace.From = time.Time{}
 	}
-	return p
+	return pace
 }
 
 // restsUntil returns the moment before which nothing leaves on the lane; zero: something may.

@@ -44,7 +44,7 @@ func TestPaceOfAPool(t *testing.T) {
 		{[]string{"searched"}, queue.Pace{Rate: 1, Searched: true}},
 		{[]string{"unused"}, queue.Pace{}},
 	} {
-		if got := paceAmong(all, c.names, now); got != c.want {
+		if got := sumPaces(all, c.names, now); got != c.want {
 			t.Errorf("%v: %+v, want %+v", c.names, got, c.want)
 		}
 	}

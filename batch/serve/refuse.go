@@ -30,11 +30,11 @@ type refused struct {
 	wait  time.Duration // before it; 0: nobody knows
 }
 
-// mostWait is the longest wait that an SDK is asked for. openai-node takes a longer one for a mistake
+// maxAskedWait is the longest wait that an SDK is asked for. openai-node takes a longer one for a mistake
 // and comes back after half a second.
-const mostWait = time.Minute
+const maxAskedWait = time.Minute
 
-// reasonOf returns what a call without an answer ended of, in words for its client.
+// reasonOf returns the refusal for a call that ended by err, in words for its client.
 func reasonOf(ctx context.Context, err error) refused {
 	cause := context.Cause(ctx)
 	is := func(target error) bool { return errors.Is(cause, target) || errors.Is(err, target) }
@@ -47,7 +47,7 @@ func reasonOf(ctx context.Context, err error) refused {
 	case errors.As(err, &late) && late.Forecast.Wait >= 0:
 		return tooLate(late.Forecast)
 	case is(errPatience), late != nil:
-		return refused{Refusal: provider.Refusal{Status: http.StatusTooManyRequests, Code: "headrace_wait_too_long", Message: "no call could be made in the time that this request may wait"}, again: true, wait: mostWait}
+		return refused{Refusal: provider.Refusal{Status: http.StatusTooManyRequests, Code: "headrace_wait_too_long", Message: "no call could be made in the time that this request may wait"}, again: true, wait: maxAskedWait}
 	case is(errDeadline):
 		return refused{Refusal: *tooOld()}
 	case is(errTimeout), is(batch.ErrItemTimeout):
@@ -61,11 +61,11 @@ func reasonOf(ctx context.Context, err error) refused {
 	case is(batch.ErrMaxCost):
 		return refused{Refusal: provider.Refusal{Status: http.StatusPaymentRequired, Code: "headrace_budget", Message: "the budget does not cover this request"}}
 	case is(batch.ErrStopped):
-		return refused{Refusal: provider.Refusal{Status: http.StatusServiceUnavailable, Code: "headrace_stopped", Message: "the provider no longer serves this lane: " + saidBy(err)}}
+		return refused{Refusal: provider.Refusal{Status: http.StatusServiceUnavailable, Code: "headrace_stopped", Message: "the provider no longer serves this lane: " + providerText(err)}}
 	case is(batch.ErrConfig):
 		return refused{Refusal: provider.Refusal{Status: http.StatusInternalServerError, Code: "headrace_config", Message: "this server is configured wrongly"}}
 	}
-	return refused{Refusal: provider.Refusal{Status: http.StatusBadGateway, Code: "headrace_upstream", Message: "the provider did not answer: " + saidBy(err)}}
+	return refused{Refusal: provider.Refusal{Status: http.StatusBadGateway, Code: "headrace_upstream", Message: "the provider did not answer: " + providerText(err)}}
 }
 
 func tooOld() *provider.Refusal {
@@ -76,13 +76,13 @@ func tooOld() *provider.Refusal {
 func tooLate(f queue.Forecast) refused {
 	return refused{
 		Refusal: provider.Refusal{Status: http.StatusTooManyRequests, Code: "headrace_wait_too_long", Message: "this request would wait longer than it may: " + f.String()},
-		again:   f.Wait <= mostWait, wait: f.Wait,
+		again:   f.Wait <= maxAskedWait, wait: f.Wait,
 	}
 }
 
-// saidBy returns the provider's words, or the kind of the failure. Other errors may name addresses, and
-// stay in the log.
-func saidBy(err error) string {
+// providerText returns the provider's words, or the kind of the failure. Other errors may name addresses, and stay
+// in the log.
+func providerText(err error) string {
 	if e := (*provider.Error)(nil); errors.As(err, &e) {
 		if e.Message != "" {
 			return e.Message
@@ -92,28 +92,28 @@ func saidBy(err error) string {
 	return provider.ClassifyErr(err).Kind.String()
 }
 
-// tell puts into the headers what the client should do next.
-func (r *refused) tell(h http.Header) {
+// setHeaders sets the headers by which the client learns whether and when to try again.
+func (r *refused) setHeaders(h http.Header) {
 	h.Set("X-Should-Retry", strconv.FormatBool(r.again))
 	if r.again && r.wait > 0 {
-		h.Set("Retry-After", strconv.FormatInt(int64(min(max((r.wait+time.Second-1)/time.Second, 1), mostWait/time.Second)), 10))
+		h.Set("Retry-After", strconv.FormatInt(int64(min(max((r.wait+time.Second-1)/time.Second, 1), maxAskedWait/time.Second)), 10))
 	}
 }
 
-// atTheDoor is a refusal before the line: another try helps only where there was no room, or the server
-// stops.
-func atTheDoor(r *provider.Refusal) refused {
+// beforeLine returns a refusal that comes before the line. Another try helps only where there was no room, or the
+// server stops.
+func beforeLine(r *provider.Refusal) refused {
 	again := r.Status == http.StatusTooManyRequests || r.Status == http.StatusServiceUnavailable
 	return refused{Refusal: *r, again: again, wait: time.Second}
 }
 
-// plain writes a refusal as a whole answer.
-func plain(w http.ResponseWriter, face provider.Face, r refused) {
+// writeRefusal writes a refusal as a whole answer.
+func writeRefusal(w http.ResponseWriter, face provider.Face, r refused) {
 	h, body := face.Refuse(r.Refusal)
 	for name, values := range h {
 		w.Header()[name] = values
 	}
-	r.tell(w.Header())
+	r.setHeaders(w.Header())
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(r.Status)

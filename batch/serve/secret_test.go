@@ -106,7 +106,7 @@ func TestModels(t *testing.T) {
 		if resp, body := ask(); calls != 2 || body != `{"object":"list","data":[]}` || resp.Header.Get("X-Request-Id") != "r" {
 			t.Errorf("%d calls, %s %v", calls, body, resp.Header)
 		}
-		time.Sleep(listFor)
+		time.Sleep(listMaxAge)
 		if _, _ = ask(); calls != 3 {
 			t.Errorf("%d calls", calls)
 		}

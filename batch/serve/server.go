@@ -21,12 +21,12 @@ import (
 // Server is an http.Handler. Make one with [New].
 type Server struct {
 	cfg    Config
-	books  chan *books   // has room for the one
-	models chan *catalog // likewise
+	books  chan *books     // has room for the one
+	models chan *modelList // likewise
 	queue  *queue.Queue
 
-	stopped, cut         context.Context // of requests that wait, and of all
-	stopWaiting, stopAll context.CancelCauseFunc
+	waitingStopped, allStopped context.Context // of requests that wait, and of all
+	stopWaiting, stopAll       context.CancelCauseFunc
 }
 
 // faces are the dialects that are served; the first words errors of no dialect.
@@ -48,20 +48,21 @@ func New(cfg Config) (*Server, error) {
 	if err := cfg.check(); err != nil {
 		return nil, fmt.Errorf("%w: serve: %w", batch.ErrConfig, err)
 	}
-	s := &Server{cfg: cfg.withDefaults(), books: make(chan *books, 1), models: make(chan *catalog, 1)}
+	s := &Server{cfg: cfg.withDefaults(), books: make(chan *books, 1), models: make(chan *modelList, 1)}
 	at, err := s.newDoor(cfg.Clients)
 	if err != nil {
 		return nil, err
 	}
-	s.stopped, s.stopWaiting = context.WithCancelCause(context.Background())
-	s.cut, s.stopAll = context.WithCancelCause(context.Background())
-	s.books <- &books{door: at, of: map[string]*counts{}, purses: map[string]*purse{}, bare: map[string]bool{}, money: make(chan struct{}), idle: make(chan struct{})}
-	s.models <- new(catalog)
+	s.waitingStopped, s.stopWaiting = context.WithCancelCause(context.Background())
+	s.allStopped, s.stopAll = context.WithCancelCause(context.Background())
+	s.books <- &books{door: at, clients: map[string]*counts{}, purses: map[string]*purse{}, withoutUsage: map[string]bool{}, moneyBack: make(chan struct{}), idle: make(chan struct{})}
+	s.models <- new(modelList)
 	bound := line.Config{MaxWaiting: s.cfg.MaxWaiting, PerClient: max(1, s.cfg.MaxWaiting/2)}
 	s.queue = queue.New(queue.Config{Clock: s.cfg.Clock, Bound: bound, Ahead: s.cfg.Ahead, Pace: func(pool string) queue.Pace { return s.paceOf(s.cfg.Lanes(pool)...) }})
 	return s, nil
 }
 
+// newDoor makes the door for the given clients, with the server's other settings.
 func (s *Server) newDoor(clients []door.Client) (*door.Door, error) {
 	d, err := door.New(door.Config{Clients: clients, Open: s.cfg.Open, Hosts: s.cfg.Hosts, Origins: s.cfg.AllowOrigin})
 	if err != nil {
@@ -76,7 +77,7 @@ func (s *Server) SetClients(clients []door.Client) error {
 	if err != nil {
 		return err
 	}
-	s.with(func(b *books) { b.door = d })
+	s.withBooks(func(b *books) { b.door = d })
 	return nil
 }
 
@@ -93,35 +94,35 @@ func isLocal(ctx context.Context) bool { is, _ := ctx.Value(localKey{}).(bool); 
 // answer off whose end did not come.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength != 0 {
-		_ = http.NewResponseController(w).SetReadDeadline(s.cfg.Clock.Now().Add(slowest)) // a server that has none reads without
+		_ = http.NewResponseController(w).SetReadDeadline(s.cfg.Clock.Now().Add(bodyTimeout)) // a server that has none reads without
 	}
 	var (
 		at      *door.Door
 		closing bool
 	)
-	s.with(func(b *books) { at, closing = b.door, b.closing })
+	s.withBooks(func(b *books) { at, closing = b.door, b.closing })
 	switch r.URL.Path {
 	case pathHealth:
-		s.say(w, r, http.StatusOK, `{"status":"ok"}`)
+		s.writePage(w, r, http.StatusOK, `{"status":"ok"}`)
 		return
 	case pathReady:
 		if closing {
-			s.say(w, r, http.StatusServiceUnavailable, `{"status":"stopping"}`)
+			s.writePage(w, r, http.StatusServiceUnavailable, `{"status":"stopping"}`)
 			return
 		}
-		s.say(w, r, http.StatusOK, `{"status":"ready"}`)
+		s.writePage(w, r, http.StatusOK, `{"status":"ready"}`)
 		return
 	}
 	face := faceOf(r.URL.Path, r.Header)
 	if refusal := at.Foreign(r, isLocal(r.Context())); refusal != nil {
-		plain(w, face, atTheDoor(refusal))
+		writeRefusal(w, face, beforeLine(refusal))
 		return
 	}
 	switch {
 	case r.URL.Path == pathStatus:
 		s.serveStatus(w, r, face)
 	case strings.HasPrefix(r.URL.Path, ownPaths) && r.URL.Path != pathHello:
-		plain(w, face, notFound())
+		writeRefusal(w, face, notFound())
 	default:
 		s.enter(w, r, at, face)
 	}
@@ -131,12 +132,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *Server) enter(w http.ResponseWriter, r *http.Request, at *door.Door, face provider.Face) {
 	client, refusal := at.Client(r.Header)
 	if refusal != nil {
-		plain(w, face, atTheDoor(refusal))
+		writeRefusal(w, face, beforeLine(refusal))
 		return
 	}
 	switch r.URL.Path {
 	case pathHello:
-		s.say(w, r, http.StatusOK, `{"headrace":1,"batch":true}`)
+		s.writePage(w, r, http.StatusOK, `{"headrace":1,"batch":true}`)
 		return
 	case pathModels, "/v1beta/models":
 		if s.cfg.Models != "" {
@@ -144,20 +145,20 @@ func (s *Server) enter(w http.ResponseWriter, r *http.Request, at *door.Door, fa
 			return
 		}
 	}
-	v := &visit{s: s, w: w, r: r, client: client, began: s.cfg.Clock.Now()}
+	v := &visit{server: s, w: w, r: r, client: client, began: s.cfg.Clock.Now()}
 	if !v.route() {
-		plain(w, face, notFound())
+		writeRefusal(w, face, notFound())
 		return
 	}
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
-		plain(w, face, refused{Refusal: provider.Refusal{Status: http.StatusMethodNotAllowed, Code: "headrace_method", Message: "this path takes POST"}})
+		writeRefusal(w, face, refused{Refusal: provider.Refusal{Status: http.StatusMethodNotAllowed, Code: "headrace_method", Message: "this path takes POST"}})
 		return
 	}
 	v.serve()
 }
 
-// faceOf returns the face in which a request is refused that was not looked at more closely.
+// faceOf returns the dialect in which to refuse a request, by its path and headers alone.
 func faceOf(path string, h http.Header) provider.Face {
 	switch {
 	case strings.HasPrefix(path, "/v1beta"):
@@ -170,6 +171,7 @@ func faceOf(path string, h http.Header) provider.Face {
 	return faces[0]
 }
 
+// notFound returns the refusal for a path that is not served. It lists those that are.
 func notFound() refused {
 	var all []string
 	for _, f := range faces {
@@ -178,11 +180,11 @@ func notFound() refused {
 	return refused{Refusal: provider.Refusal{Status: http.StatusNotFound, Code: "headrace_path", Message: "this path is not served; these are: " + strings.Join(all, ", ")}}
 }
 
-// say answers a request for a page of the server's own.
-func (s *Server) say(w http.ResponseWriter, r *http.Request, status int, body string) {
+// writePage answers a request for one of the server's own pages.
+func (s *Server) writePage(w http.ResponseWriter, r *http.Request, status int, body string) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
-		plain(w, faces[0], refused{Refusal: provider.Refusal{Status: http.StatusMethodNotAllowed, Code: "headrace_method", Message: "this path takes GET"}})
+		writeRefusal(w, faces[0], refused{Refusal: provider.Refusal{Status: http.StatusMethodNotAllowed, Code: "headrace_method", Message: "this path takes GET"}})
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -197,7 +199,7 @@ func (s *Server) say(w http.ResponseWriter, r *http.Request, status int, body st
 // Drain lets nobody come in any more. Requests that wait are refused at once; with waiting they go on.
 // Calls in flight go on. It waits for nothing.
 func (s *Server) Drain(waiting bool) {
-	s.with(func(b *books) {
+	s.withBooks(func(b *books) {
 		if !b.closing && b.open == 0 {
 			close(b.idle)
 		}
@@ -215,7 +217,7 @@ func (s *Server) Close(ctx context.Context) error {
 	s.Drain(false)
 	defer s.queue.Close()
 	var idle chan struct{}
-	s.with(func(b *books) { idle = b.idle })
+	s.withBooks(func(b *books) { idle = b.idle })
 	select {
 	case <-idle:
 		return nil

@@ -50,7 +50,7 @@ type LaneStatus struct {
 
 // Waiting returns the number of requests that wait.
 func (s *Server) Waiting() (n int) {
-	s.with(func(b *books) { n = b.waiting })
+	s.withBooks(func(b *books) { n = b.waiting })
 	return n
 }
 
@@ -61,7 +61,7 @@ func (s *Server) Admin(r *http.Request) (is bool) {
 	if isLocal(r.Context()) {
 		return true
 	}
-	s.with(func(b *books) {
+	s.withBooks(func(b *books) {
 		client, refusal := b.door.Client(r.Header)
 		is = refusal == nil && client.Admin && b.door.Foreign(r, false) == nil
 	})
@@ -73,52 +73,52 @@ const statusLanes = 32
 
 // Status returns a snapshot. The error is ctx's, or that of a closed Shared.
 func (s *Server) Status(ctx context.Context) (Status, error) {
-	st := Status{Classes: map[string]int{}, Clients: []ClientStatus{}, Lanes: []LaneStatus{}}
-	s.with(func(b *books) {
-		st.SpentUSD, st.Reserved = b.all.spent.USD(), b.all.reserved.USD()
-		st.Bodies, st.Waiting, st.Streams, st.Stopping = b.bodies, b.waiting, b.streams, b.closing
-		for _, name := range slices.Sorted(maps.Keys(b.of)) {
-			c := b.of[name]
-			st.InFlight += c.inFlight
-			client := ClientStatus{Name: name, Waiting: c.waits(), InFlight: c.inFlight}
+	status := Status{Classes: map[string]int{}, Clients: []ClientStatus{}, Lanes: []LaneStatus{}}
+	s.withBooks(func(b *books) {
+		status.SpentUSD, status.Reserved = b.total.spent.USD(), b.total.reserved.USD()
+		status.Bodies, status.Waiting, status.Streams, status.Stopping = b.bodies, b.waiting, b.streams, b.closing
+		for _, name := range slices.Sorted(maps.Keys(b.clients)) {
+			c := b.clients[name]
+			status.InFlight += c.inFlight
+			client := ClientStatus{Name: name, Waiting: c.waitingInAll(), InFlight: c.inFlight}
 			if p := b.purses[name]; p != nil {
 				client.SpentUSD = p.spent.USD()
 			}
-			st.Clients = append(st.Clients, client)
+			status.Clients = append(status.Clients, client)
 			for class, n := range c.waiting {
-				st.Classes[door.Classes[class]] += n
+				status.Classes[door.Classes[class]] += n
 			}
 		}
 	})
 	m, err := s.cfg.Shared.Status(ctx, statusLanes)
 	if err != nil {
-		return st, err
+		return status, err
 	}
-	st.Machine, st.Totals = m, m.Totals
+	status.Machine, status.Totals = m, m.Totals
 	for _, l := range m.Lanes {
-		st.Lanes = append(st.Lanes, LaneStatus{
+		status.Lanes = append(status.Lanes, LaneStatus{
 			Name: l.Name, Phase: l.Phase.String(), HeldBy: l.Why, WaitMs: l.Wait.Milliseconds(), InFlight: l.InFlight,
 			Calls: l.Counters.Calls, Refused: l.Counters.Throttled,
 		})
 	}
-	return st, nil
+	return status, nil
 }
 
 // serveStatus shows the status to an admin, and to clients over the user's own socket.
 func (s *Server) serveStatus(w http.ResponseWriter, r *http.Request, face provider.Face) {
 	if !s.Admin(r) {
-		plain(w, face, atTheDoor(&provider.Refusal{Status: http.StatusUnauthorized, Code: "headrace_token", Message: "the status needs the admin's token"}))
+		writeRefusal(w, face, beforeLine(&provider.Refusal{Status: http.StatusUnauthorized, Code: "headrace_token", Message: "the status needs the admin's token"}))
 		return
 	}
 	st, err := s.Status(r.Context())
 	if err != nil {
-		plain(w, face, refused{Refusal: *stopping()})
+		writeRefusal(w, face, refused{Refusal: *stopping()})
 		return
 	}
 	body, err := json.Marshal(st)
 	if err != nil {
-		plain(w, face, refused{Refusal: provider.Refusal{Status: http.StatusInternalServerError, Code: "headrace_status", Message: err.Error()}})
+		writeRefusal(w, face, refused{Refusal: provider.Refusal{Status: http.StatusInternalServerError, Code: "headrace_status", Message: err.Error()}})
 		return
 	}
-	s.say(w, r, http.StatusOK, string(body))
+	s.writePage(w, r, http.StatusOK, string(body))
 }

@@ -14,39 +14,40 @@ import (
 
 // Bounds of what is known of servers that refuse the question for the usage of a stream.
 const (
-	mostBare   = 1000     // lanes: a client chooses its models, and so may choose their names
-	mostReason = 64 << 10 // bytes of a refusal that are looked at
+	maxWithoutUsage = 1000     // lanes: a client chooses its models, and so may choose their names
+	mostReason      = 64 << 10 // bytes of a refusal that are looked at
 )
 
-// asked returns the body that goes out, and whether it asks for a usage that the client has not asked for. Only streams of
-// OpenAI's chats and completions come without one.
-func (v *visit) asked() (body []byte, hides bool) {
-	if !v.s.cfg.InjectUsage || !v.streams || v.operation != provider.Chat && v.operation != provider.Completions {
+// bodyToSend returns the body that goes out, and whether it asks for a usage that the client has not asked for.
+// Only streams of OpenAI's chats and completions come without one.
+func (v *visit) bodyToSend() (body []byte, hides bool) {
+	if !v.server.cfg.InjectUsage || !v.streams || v.operation != provider.Chat && v.operation != provider.Completions {
 		return v.body, false
 	}
-	if v.counting == nil {
+	if v.bodyWithUsage == nil {
 		if rawjson.Lookup(rawjson.Lookup(v.body, "stream_options"), "include_usage") != nil {
 			return v.body, false // the client has said what it wants
 		}
 		grown := int64(len(v.body)) + 64 // what is added
-		if !v.s.room(grown) {
+		if !v.server.takeRoom(grown) {
 			return v.body, false
 		}
-		v.room += grown
-		v.counting = stream.Ask(v.body, true)
+		v.bodyRoom += grown
+		v.bodyWithUsage = stream.Ask(v.body, true)
 	}
-	v.s.with(func(b *books) { hides = !b.bare[v.lane] })
+	v.server.withBooks(func(b *books) { hides = !b.withoutUsage[v.lane] })
 	if !hides {
 		return v.body, false
 	}
-	return v.counting, true
+	return v.bodyWithUsage, true
 }
 
-// pass sends the call. A server that refuses the question for the usage is asked without it, now and from then on.
-func (v *visit) pass(ctx context.Context, up Upstream) (*http.Response, error) {
-	body, hides := v.asked()
+// sendAskingUsage sends the call, and asks for the usage of a stream. A server that refuses that question is asked
+// without it, now and from then on.
+func (v *visit) sendAskingUsage(ctx context.Context, up Upstream) (*http.Response, error) {
+	body, hides := v.bodyToSend()
 	request := provider.Request{Endpoint: v.operation, Model: v.model, Body: body, Lane: v.lane}
-	resp, err := up.Pass(ctx, request, v.path, v.header, v.query)
+	resp, err := up.Pass(ctx, request, v.pathStreams, v.header, v.query)
 	if err != nil || !hides {
 		return resp, err
 	}
@@ -55,17 +56,17 @@ func (v *visit) pass(ctx context.Context, up Upstream) (*http.Response, error) {
 		return resp, nil
 	}
 	_ = resp.Body.Close() // its reason was read
-	v.s.with(func(b *books) {
-		if len(b.bare) < mostBare {
-			b.bare[v.lane] = true
+	v.server.withBooks(func(b *books) {
+		if len(b.withoutUsage) < maxWithoutUsage {
+			b.withoutUsage[v.lane] = true
 		}
 	})
 	request.Body = v.body
-	return up.Pass(ctx, request, v.path, v.header, v.query)
+	return up.Pass(ctx, request, v.pathStreams, v.header, v.query)
 }
 
-// refusesCounting reports whether a server names the question for the usage as what is wrong. What it reads of the answer
-// stays there.
+// refusesCounting reports whether a server refuses a call because of the question for the usage. What it reads of
+// the body can still be read.
 func refusesCounting(resp *http.Response) bool {
 	if resp.StatusCode != http.StatusBadRequest && resp.StatusCode != http.StatusUnprocessableEntity {
 		return false

@@ -31,8 +31,8 @@ const (
 	sdkTimeout      = "X-Stainless-Timeout"
 )
 
-// early is the time between the server's answer and the end of an SDK's patience.
-const early = 10 * time.Second
+// sdkMargin is the time between the server's answer and the end of an SDK's patience.
+const sdkMargin = 10 * time.Second
 
 // leastWait is the patience of a request that must leave at once: a lane with room lets a call leave in
 // far less.
@@ -40,24 +40,24 @@ const leastWait = 100 * time.Millisecond
 
 // wishes are what a client asks of the line.
 type wishes struct {
-	class   door.Class
-	client  string
-	tag     string
-	maxWait time.Duration // until the call leaves
-	whole   time.Duration // of the request; 0: no bound
-	keep    bool          // blanks may come before an answer that is no stream
+	class     door.Class
+	client    string
+	tag       string
+	maxWait   time.Duration // until the call leaves
+	timeout   time.Duration // of the request; 0: no bound
+	keepAlive bool          // blanks may come before an answer that is no stream
 }
 
-// read reads the wishes of a client at the time now. A header that cannot be read is the client's mistake.
-func (s *Server) read(h http.Header, c *door.Client, now time.Time) (w wishes, refusal *provider.Refusal) {
-	w = wishes{class: max(door.Normal, c.First), client: c.Name, maxWait: s.cfg.MaxWait, keep: h.Get(headerKeep) == "1", tag: h.Get(headerTag)}
-	bad := func(header string) *provider.Refusal {
+// readWishes reads the wishes of a client at the time now. It refuses a header that cannot be read.
+func (s *Server) readWishes(h http.Header, c *door.Client, now time.Time) (w wishes, refusal *provider.Refusal) {
+	w = wishes{class: max(door.Normal, c.First), client: c.Name, maxWait: s.cfg.MaxWait, keepAlive: h.Get(headerKeep) == "1", tag: h.Get(headerTag)}
+	refuse := func(header string) *provider.Refusal {
 		return &provider.Refusal{Status: http.StatusBadRequest, Code: "headrace_header", Message: "the header " + header + " cannot be read"}
 	}
 	if v := h.Get(headerPriority); v != "" {
 		class, known := door.ClassOf(v)
 		if !known {
-			return w, bad(headerPriority)
+			return w, refuse(headerPriority)
 		}
 		w.class = max(class, c.First)
 	} else if class, known := door.ClassOf(h.Get(aliasPriority)); known {
@@ -65,7 +65,7 @@ func (s *Server) read(h http.Header, c *door.Client, now time.Time) (w wishes, r
 	}
 	if v := h.Get(headerClient); v != "" {
 		if !door.IsName(v) {
-			return w, bad(headerClient)
+			return w, refuse(headerClient)
 		}
 		if c.MayName {
 			w.client = v
@@ -74,22 +74,22 @@ func (s *Server) read(h http.Header, c *door.Client, now time.Time) (w wishes, r
 		w.client = v
 	}
 	if w.tag != "" && !door.IsName(w.tag) {
-		return w, bad(headerTag)
+		return w, refuse(headerTag)
 	}
 	for _, name := range [...]string{sdkReadTimeout, sdkTimeout} {
-		if seconds, err := strconv.ParseFloat(h.Get(name), 64); err == nil && seconds > 0 && seconds < mostSeconds {
+		if seconds, err := strconv.ParseFloat(h.Get(name), 64); err == nil && seconds > 0 && seconds < maxSeconds {
 			patience := time.Duration(seconds * float64(time.Second))
-			w.maxWait = min(w.maxWait, max(patience-early, patience/2))
+			w.maxWait = min(w.maxWait, max(patience-sdkMargin, patience/2))
 			break
 		}
 	}
-	if ms, err := strconv.ParseFloat(h.Get(aliasFirstToken), 64); err == nil && ms > 0 && ms < mostSeconds*1000 {
+	if ms, err := strconv.ParseFloat(h.Get(aliasFirstToken), 64); err == nil && ms > 0 && ms < maxSeconds*1000 {
 		w.maxWait = min(w.maxWait, time.Duration(ms*float64(time.Millisecond)))
 	}
 	if v := h.Get(headerMaxWait); v != "" {
 		d, err := duration(v)
 		if err != nil || d < 0 {
-			return w, bad(headerMaxWait)
+			return w, refuse(headerMaxWait)
 		}
 		w.maxWait = d
 	}
@@ -99,9 +99,9 @@ func (s *Server) read(h http.Header, c *door.Client, now time.Time) (w wishes, r
 			d, err = at.Sub(now), nil
 		}
 		if err != nil {
-			return w, bad(headerDeadline)
+			return w, refuse(headerDeadline)
 		}
-		if w.whole = d; d <= 0 {
+		if w.timeout = d; d <= 0 {
 			return w, tooOld()
 		}
 	}
@@ -109,12 +109,12 @@ func (s *Server) read(h http.Header, c *door.Client, now time.Time) (w wishes, r
 	return w, nil
 }
 
-// mostSeconds bounds what an SDK may say of its patience: a year.
-const mostSeconds = 365 * 24 * 3600
+// maxSeconds bounds what an SDK may say of its patience: a year.
+const maxSeconds = 365 * 24 * 3600
 
-// duration reads one, or a number of seconds.
+// duration reads a duration, or a number of seconds.
 func duration(v string) (time.Duration, error) {
-	if seconds, err := strconv.ParseFloat(v, 64); err == nil && seconds >= 0 && seconds < mostSeconds {
+	if seconds, err := strconv.ParseFloat(v, 64); err == nil && seconds >= 0 && seconds < maxSeconds {
 		return time.Duration(seconds * float64(time.Second)), nil
 	}
 	return time.ParseDuration(strings.TrimSpace(v))

@@ -33,7 +33,7 @@ func TestHeadersWithATokenStay(t *testing.T) {
 			if in == "Authorization" {
 				h.Set(in, "Bearer  "+test.token)
 			}
-			if got := outgoing(h); (got.Get("Anthropic-Beta") != "") != test.passes || got.Get(in) != "" {
+			if got := requestHeaders(h); (got.Get("Anthropic-Beta") != "") != test.passes || got.Get(in) != "" {
 				t.Errorf("%q in %s: %v", test.token, in, got)
 			}
 		}
@@ -161,7 +161,7 @@ func TestHeadersThatGoNoFurther(t *testing.T) {
 	} {
 		h := http.Header{"Connection": {"close, x-hop"}, "X-Stays": {"1"}}
 		h[name] = append(h[name], "value")
-		got := outgoing(h)
+		got := requestHeaders(h)
 		if _, has := got[name]; has || got.Get("X-Stays") != "1" || got.Get("Content-Type") != "application/json" || got.Get("Accept-Encoding") != "identity" {
 			t.Errorf("%s goes out: %v", name, got)
 		}
@@ -174,13 +174,13 @@ func TestHeadersThatGoNoFurther(t *testing.T) {
 		h := http.Header{"Connection": {"X-HOP"}, "X-Stays": {"1", "2"}}
 		h[name] = append(h[name], "value")
 		got := http.Header{}
-		incoming(got, h)
+		copyAnswerHeaders(got, h)
 		if _, has := got[name]; has || len(got["X-Stays"]) != 2 {
 			t.Errorf("%s comes back: %v", name, got)
 		}
 	}
 	for query, want := range map[string]string{"": "", "key=k&alt=sse": "alt=sse", "beta=true&api_key=k": "beta=true", "%": "", "alt=%0d%0a": "alt=%0D%0A", "alt=a&alt=b": "alt=a&alt=b"} {
-		if got := outgoingQuery(query); got != want {
+		if got := requestQuery(query); got != want {
 			t.Errorf("%q: %q, want %q", query, got, want)
 		}
 	}

@@ -85,18 +85,18 @@ const MaxName = 64
 func New(c Config) (*Door, error) {
 	d := &Door{clients: map[[32]byte]*Client{}, hosts: append([]string{"localhost", "127.0.0.1", "::1"}, c.Hosts...), origins: c.Origins}
 	var faults []error
-	for _, one := range c.Clients {
-		switch had := d.clients[one.SHA256]; {
-		case !IsName(one.Name):
-			faults = append(faults, fmt.Errorf("client %.80q: a name has 1..%d of A-Z, a-z, 0-9, \".\", \"_\" and \"-\"", one.Name, MaxName))
-		case one.SHA256 == [32]byte{}:
-			faults = append(faults, fmt.Errorf("client %s: the checksum of its token is missing", one.Name))
-		case had != nil:
-			faults = append(faults, fmt.Errorf("clients %s and %s have the same token", had.Name, one.Name))
-		case slices.ContainsFunc(c.Clients, func(other Client) bool { return other.Name == one.Name && other.SHA256 != one.SHA256 }):
-			faults = append(faults, fmt.Errorf("client %s is there twice", one.Name))
+	for _, client := range c.Clients {
+		switch earlier := d.clients[client.SHA256]; {
+		case !IsName(client.Name):
+			faults = append(faults, fmt.Errorf("client %.80q: a name has 1..%d of A-Z, a-z, 0-9, \".\", \"_\" and \"-\"", client.Name, MaxName))
+		case client.SHA256 == [32]byte{}:
+			faults = append(faults, fmt.Errorf("client %s: the checksum of its token is missing", client.Name))
+		case earlier != nil:
+			faults = append(faults, fmt.Errorf("clients %s and %s have the same token", earlier.Name, client.Name))
+		case slices.ContainsFunc(c.Clients, func(other Client) bool { return other.Name == client.Name && other.SHA256 != client.SHA256 }):
+			faults = append(faults, fmt.Errorf("client %s is there twice", client.Name))
 		default:
-			d.clients[one.SHA256] = &one
+			d.clients[client.SHA256] = &client
 		}
 	}
 	if c.Open {
@@ -131,6 +131,7 @@ func (d *Door) Foreign(r *http.Request, local bool) *provider.Refusal {
 	return refuse(http.StatusForbidden, "headrace_origin", "pages in a browser may not call this server")
 }
 
+// isHost reports whether a Host header names this server.
 func (d *Door) isHost(host string) bool {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {
@@ -142,12 +143,12 @@ func (d *Door) isHost(host string) bool {
 
 // Unfit refuses a body that is not plain JSON. nil: it may be read.
 func Unfit(r *http.Request) *provider.Refusal {
-	kinds := r.Header.Values("Content-Type")
-	kind, rest, err := "", map[string]string(nil), error(nil)
-	if len(kinds) == 1 {
-		kind, rest, err = mime.ParseMediaType(kinds[0])
+	types := r.Header.Values("Content-Type")
+	mediaType, parameters, err := "", map[string]string(nil), error(nil)
+	if len(types) == 1 {
+		mediaType, parameters, err = mime.ParseMediaType(types[0])
 	}
-	if charset := rest["charset"]; err != nil || kind != "application/json" || charset != "" && !strings.EqualFold(charset, "utf-8") {
+	if charset := parameters["charset"]; err != nil || mediaType != "application/json" || charset != "" && !strings.EqualFold(charset, "utf-8") {
 		return refuse(http.StatusUnsupportedMediaType, "headrace_content_type", "the Content-Type must be application/json")
 	}
 	if slices.ContainsFunc(r.Header.Values("Content-Encoding"), func(coding string) bool { return coding != "" && coding != "identity" }) {

@@ -19,41 +19,41 @@ type flow struct {
 	link   int     // its place among the client's flows
 
 	start, finish float64 // in virtual time: of its next request, and of its last
-	at            int     // in its parent's active flows; -1: it is not
+	activeIndex   int     // in its parent's active flows; -1: it is not
 	since         uint64  // when it became active
 
-	active  flows
-	below   map[string]*flow
-	virtual float64 // the start of the latest request that has gone
-	sweepAt int     // how many flows below are kept before the idle ones are dropped
+	active   flows
+	children map[string]*flow
+	virtual  float64 // the start of the latest request that has gone
+	sweepAt  int     // how many flows below are kept before the idle ones are dropped
 
 	requests requests // of a leaf
 
-	n    int     // requests that wait
-	cost float64 // of all of them
+	waiting int     // requests that wait
+	cost    float64 // of all of them
 }
 
-// sweepLeast is the number of idle flows that are always kept: dropping so few saves nothing.
-const sweepLeast = 64
+// minSweep is the number of idle flows that are always kept: dropping so few saves nothing.
+const minSweep = 64
 
-// sweepMost is from how many flows on the idle ones are dropped whatever their past. Names that come once each start all at the same
+// maxIdle is from how many flows on the idle ones are dropped whatever their past. Names that come once each start all at the same
 // virtual time, which then stands still: their past would matter for ever. It is a request for each at most.
-const sweepMost = 1024
+const maxIdle = 1024
 
 func newFlow(parent *flow, name string, weight float64) *flow {
-	return &flow{parent: parent, name: name, weight: weight, at: -1, sweepAt: sweepLeast}
+	return &flow{parent: parent, name: name, weight: weight, activeIndex: -1, sweepAt: minSweep}
 }
 
 // child returns the flow of that name, which has the weight from now on.
 func (f *flow) child(name string, weight float64) *flow {
-	c := f.below[name]
+	c := f.children[name]
 	if c == nil {
 		f.sweep()
-		if f.below == nil {
-			f.below = map[string]*flow{}
+		if f.children == nil {
+			f.children = map[string]*flow{}
 		}
 		c = newFlow(f, name, weight)
-		f.below[name] = c
+		f.children[name] = c
 	}
 	c.weight = weight
 	return c
@@ -61,16 +61,16 @@ func (f *flow) child(name string, weight float64) *flow {
 
 // sweep drops idle flows, whose past does not matter any more: they would start at the present virtual time.
 func (f *flow) sweep() {
-	if len(f.below) < f.sweepAt {
+	if len(f.children) < f.sweepAt {
 		return
 	}
-	many := len(f.below) >= sweepMost
-	for name, c := range f.below {
-		if c.n == 0 && (c.finish <= f.virtual || many) && c.client == nil {
-			delete(f.below, name)
+	many := len(f.children) >= maxIdle
+	for name, c := range f.children {
+		if c.waiting == 0 && (c.finish <= f.virtual || many) && c.client == nil {
+			delete(f.children, name)
 		}
 	}
-	f.sweepAt = max(sweepLeast, 2*len(f.below))
+	f.sweepAt = max(minSweep, 2*len(f.children))
 }
 
 // root returns the pool's flow.
@@ -86,25 +86,25 @@ func (f *flow) mayGo() bool {
 	return len(f.active)+len(f.requests) > 0 && !f.client.isFull()
 }
 
-// update makes f and those above it active, or not.
-func (f *flow) update(seq uint64) {
+// updateActive makes f and the flows above it active if a request below may go, and inactive if none may.
+func (f *flow) updateActive(seq uint64) {
 	for ; f.parent != nil; f = f.parent {
 		p := f.parent
 		switch may := f.mayGo(); {
-		case may && f.at < 0:
+		case may && f.activeIndex < 0:
 			f.start, f.since = max(f.finish, p.virtual), seq
 			heap.Push(&p.active, f)
-		case !may && f.at >= 0:
-			heap.Remove(&p.active, f.at)
+		case !may && f.activeIndex >= 0:
+			heap.Remove(&p.active, f.activeIndex)
 		}
 	}
 }
 
-// add books a change of what waits, up to the pool.
-func (f *flow) add(n int, cost float64) {
+// addWaiting adds n requests and their cost to f and the flows above it; negative numbers take away.
+func (f *flow) addWaiting(n int, cost float64) {
 	for ; f != nil; f = f.parent {
-		f.n += n
-		if f.cost += cost; f.n == 0 {
+		f.waiting += n
+		if f.cost += cost; f.waiting == 0 {
 			f.cost = 0 // sums of floats do not quite return to it
 		}
 	}
@@ -120,27 +120,27 @@ func (f *flow) next() *Request {
 	r := c.next()
 	c.finish = c.start + r.cost/c.weight
 	c.start = c.finish
-	heap.Fix(&f.active, c.at)
+	heap.Fix(&f.active, c.activeIndex)
 	return r
 }
 
-// before estimates what goes before a request of f that has n requests and cost before it in f itself: what f's
-// siblings send until f has sent that much.
-func (f *flow) before(n int, cost float64) (int, float64) {
+// estimateBefore estimates what goes before a request of f, besides the n requests and the cost before it in f
+// itself. It adds what f's siblings send until f has sent that much.
+func (f *flow) estimateBefore(n int, cost float64) (int, float64) {
 	reached := f.start + cost/f.weight
 	for _, o := range f.parent.active {
-		if o == f || o.start > reached || o.start == reached && f.leads(o) {
+		if o == f || o.start > reached || o.start == reached && f.goesBefore(o) {
 			continue
 		}
-		mean := o.cost / float64(o.n)
-		k := min(o.n, max(1, int(math.Ceil((reached-o.start)*o.weight/mean))))
+		mean := o.cost / float64(o.waiting)
+		k := min(o.waiting, max(1, int(math.Ceil((reached-o.start)*o.weight/mean))))
 		n, cost = n+k, cost+float64(k)*mean
 	}
 	return n, cost
 }
 
-// leads reports whether f goes before o if both start together: the heavier one, or the older.
-func (f *flow) leads(o *flow) bool {
+// goesBefore reports whether f goes before o if both start together: the heavier flow does, or the older one.
+func (f *flow) goesBefore(o *flow) bool {
 	if f.weight != o.weight {
 		return f.weight > o.weight
 	}
@@ -157,11 +157,11 @@ func (f *flow) leaves(visit func(*flow)) {
 	}
 }
 
-// all appends the requests that wait below f, also those that may not go, in any order.
-func (f *flow) all(to []*Request) []*Request {
+// appendAll appends the requests that wait below f to a list, also those that may not go, in any order.
+func (f *flow) appendAll(to []*Request) []*Request {
 	to = append(to, f.requests...)
-	for _, c := range f.below {
-		to = c.all(to)
+	for _, c := range f.children {
+		to = c.appendAll(to)
 	}
 	return to
 }
@@ -187,17 +187,17 @@ func (h flows) Less(i, j int) bool {
 	if h[i].start != h[j].start {
 		return h[i].start < h[j].start
 	}
-	return h[i].leads(h[j])
+	return h[i].goesBefore(h[j])
 }
 
 func (h flows) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
-	h[i].at, h[j].at = i, j
+	h[i].activeIndex, h[j].activeIndex = i, j
 }
 
 func (h *flows) Push(x any) {
 	f := x.(*flow)
-	f.at = len(*h)
+	f.activeIndex = len(*h)
 	*h = append(*h, f)
 }
 
@@ -205,7 +205,7 @@ func (h *flows) Pop() any {
 	old := *h
 	f := old[len(old)-1]
 	old[len(old)-1] = nil
-	*h, f.at = old[:len(old)-1], -1
+	*h, f.activeIndex = old[:len(old)-1], -1
 	return f
 }
 
@@ -217,12 +217,12 @@ func (h requests) Less(i, j int) bool { return h[i].goesBefore(h[j]) }
 
 func (h requests) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
-	h[i].at, h[j].at = i, j
+	h[i].heapIndex, h[j].heapIndex = i, j
 }
 
 func (h *requests) Push(x any) {
 	r := x.(*Request)
-	r.at = len(*h)
+	r.heapIndex = len(*h)
 	*h = append(*h, r)
 }
 
@@ -230,7 +230,7 @@ func (h *requests) Pop() any {
 	old := *h
 	r := old[len(old)-1]
 	old[len(old)-1] = nil
-	*h, r.at = old[:len(old)-1], -1
+	*h, r.heapIndex = old[:len(old)-1], -1
 	return r
 }
 
@@ -242,12 +242,12 @@ func (h patience) Less(i, j int) bool { return h[i].Latest.Before(h[j].Latest) }
 
 func (h patience) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
-	h[i].due, h[j].due = i, j
+	h[i].patienceIndex, h[j].patienceIndex = i, j
 }
 
 func (h *patience) Push(x any) {
 	r := x.(*Request)
-	r.due = len(*h)
+	r.patienceIndex = len(*h)
 	*h = append(*h, r)
 }
 
@@ -255,6 +255,6 @@ func (h *patience) Pop() any {
 	old := *h
 	r := old[len(old)-1]
 	old[len(old)-1] = nil
-	*h, r.due = old[:len(old)-1], -1
+	*h, r.patienceIndex = old[:len(old)-1], -1
 	return r
 }

@@ -75,16 +75,17 @@ func (p *Place) name() string {
 // A Request is one that has entered. It belongs to its line.
 type Request struct {
 	Place
-	cost   float64
-	seq    uint64
-	leaf   *flow
-	client *client
-	at     int // in its leaf's requests; -1: it does not wait
-	due    int // in the line's patience; -1: it is not there
-	gone   bool
+	cost          float64
+	seq           uint64
+	leaf          *flow
+	client        *client
+	heapIndex     int // in its leaf's requests; -1: it does not wait
+	patienceIndex int // in the line's patience; -1: it is not there
+	hasLeft       bool
 }
 
-// goesBefore orders the requests of a tag: the least patient first, then as they came.
+// goesBefore reports whether r goes before o, a request of the same tag: the least patient goes first, then the
+// first to come.
 func (r *Request) goesBefore(o *Request) bool {
 	switch {
 	case r.Latest.Equal(o.Latest):
@@ -97,21 +98,21 @@ func (r *Request) goesBefore(o *Request) bool {
 }
 
 // Waits reports whether the request waits for its turn.
-func (r *Request) Waits() bool { return r.at >= 0 }
+func (r *Request) Waits() bool { return r.heapIndex >= 0 }
 
 // client counts the requests of a key over all pools and classes.
 type client struct {
-	waiting, out, most int
-	full               bool    // so its flows know it
-	flows              []*flow // those in which it has requests that wait
+	waiting, inFlight, maxInFlight int
+	wasFull                        bool    // so its flows know it
+	flows                          []*flow // those in which it has requests that wait
 }
 
 // isFull reports whether as many of the client's requests have gone as may be.
-func (c *client) isFull() bool { return c != nil && c.most > 0 && c.out >= c.most }
+func (c *client) isFull() bool { return c != nil && c.maxInFlight > 0 && c.inFlight >= c.maxInFlight }
 
-func (c *client) isIdle() bool { return c.waiting+c.out == 0 }
+func (c *client) isIdle() bool { return c.waiting+c.inFlight == 0 }
 
-// link has the client's bound on calls in flight hold in a flow.
+// link applies the client's bound on calls in flight to a flow.
 func (c *client) link(f *flow) {
 	if f.client == nil {
 		f.client, f.link = c, len(c.flows)
@@ -119,7 +120,7 @@ func (c *client) link(f *flow) {
 	}
 }
 
-// unlink forgets a flow of the client.
+// unlink removes a flow in which none of the client's requests waits.
 func (c *client) unlink(f *flow) {
 	last := len(c.flows) - 1
 	moved := c.flows[last]
@@ -154,33 +155,33 @@ func (l *Line) Enter(pool string, p Place) (*Request, error) {
 	if c == nil {
 		c = &client{}
 	}
-	mine, most := c.waiting, p.MaxWaiting
-	if most == 0 {
-		mine, most = l.names[name], l.cfg.PerClient
+	waiting, maxWaiting := c.waiting, p.MaxWaiting
+	if maxWaiting == 0 {
+		waiting, maxWaiting = l.names[name], l.cfg.PerClient
 	}
-	if l.cfg.MaxWaiting > 0 && l.waiting >= l.cfg.MaxWaiting || most > 0 && mine >= most {
+	if l.cfg.MaxWaiting > 0 && l.waiting >= l.cfg.MaxWaiting || maxWaiting > 0 && waiting >= maxWaiting {
 		return nil, ErrFull
 	}
 	l.clients[key] = c
 	l.names[name]++
 	l.seq++
-	c.waiting, c.most = c.waiting+1, p.MaxInFlight
+	c.waiting, c.maxInFlight = c.waiting+1, p.MaxInFlight
 	l.waiting++
-	r := &Request{Place: p, cost: p.Cost, seq: l.seq, client: c, due: -1, leaf: l.leaf(pool, c, &p)}
+	r := &Request{Place: p, cost: p.Cost, seq: l.seq, client: c, patienceIndex: -1, leaf: l.leaf(pool, c, &p)}
 	if !(r.cost > 0) {
 		r.cost = 1
 	}
 	heap.Push(&r.leaf.requests, r)
-	r.leaf.add(1, r.cost)
-	r.leaf.update(l.seq)
-	l.update(c) // its bound may be another one since the last request
+	r.leaf.addWaiting(1, r.cost)
+	r.leaf.updateActive(l.seq)
+	l.updateBound(c) // its bound may be another one since the last request
 	if !r.Latest.IsZero() {
 		heap.Push(&l.patience, r)
 	}
 	return r, nil
 }
 
-// leaf finds the flow of a request.
+// leaf returns the flow of a request's tag, and makes the flows on the way to it.
 func (l *Line) leaf(pool string, c *client, p *Place) *flow {
 	root := l.pools[pool]
 	if root == nil {
@@ -201,42 +202,42 @@ func (l *Line) Next(pool string) *Request {
 		return nil
 	}
 	r := root.next()
-	r.client.out++
+	r.client.inFlight++
 	l.stopsWaiting(r)
-	l.update(r.client)
+	l.updateBound(r.client)
 	return r
 }
 
-// update has the client's bound on calls in flight hold in all its flows.
-func (l *Line) update(c *client) {
-	if c.full == c.isFull() {
+// updateBound tells all flows of a client when its bound on calls in flight is reached, or is so no longer.
+func (l *Line) updateBound(c *client) {
+	if c.wasFull == c.isFull() {
 		return
 	}
-	c.full = !c.full
+	c.wasFull = !c.wasFull
 	l.seq++
 	for _, f := range c.flows {
-		f.update(l.seq)
+		f.updateActive(l.seq)
 	}
 }
 
-// stopsWaiting takes a request out of its leaf.
+// stopsWaiting removes a request from its leaf and from the counts of those that wait.
 func (l *Line) stopsWaiting(r *Request) {
-	heap.Remove(&r.leaf.requests, r.at)
-	if r.due >= 0 {
-		heap.Remove(&l.patience, r.due)
+	heap.Remove(&r.leaf.requests, r.heapIndex)
+	if r.patienceIndex >= 0 {
+		heap.Remove(&l.patience, r.patienceIndex)
 	}
-	r.leaf.add(-1, -r.cost)
+	r.leaf.addWaiting(-1, -r.cost)
 	l.waiting--
 	r.client.waiting--
 	name := r.name()
 	if l.names[name]--; l.names[name] == 0 {
 		delete(l.names, name)
 	}
-	r.leaf.update(l.seq)
-	if f := r.leaf.parent; f.n == 0 {
+	r.leaf.updateActive(l.seq)
+	if f := r.leaf.parent; f.waiting == 0 {
 		r.client.unlink(f)
 	}
-	if root := r.leaf.root(); root.n == 0 {
+	if root := r.leaf.root(); root.waiting == 0 {
 		delete(l.pools, root.name) // all that come begin anew
 	}
 }
@@ -244,16 +245,16 @@ func (l *Line) stopsWaiting(r *Request) {
 // Leave takes a request out: it waits no more, or its call has ended. Of a request that has left it does
 // nothing. It reports whether another request may be able to go now.
 func (l *Line) Leave(r *Request) (frees bool) {
-	if r.gone {
+	if r.hasLeft {
 		return false
 	}
-	r.gone = true
+	r.hasLeft = true
 	if r.Waits() {
 		l.stopsWaiting(r)
 	} else {
 		frees = r.client.isFull()
-		r.client.out--
-		l.update(r.client)
+		r.client.inFlight--
+		l.updateBound(r.client)
 	}
 	if r.client.isIdle() {
 		delete(l.clients, r.key())
@@ -282,12 +283,13 @@ func (l *Line) Ahead(r *Request) (n int, cost float64) {
 			n, cost = n+1, cost+o.cost
 		}
 	}
-	return ahead(r.leaf, n, cost)
+	return addAncestors(r.leaf, n, cost)
 }
 
-func ahead(f *flow, n int, cost float64) (int, float64) {
+// addAncestors adds to n and cost what goes before a request of f at each level above it.
+func addAncestors(f *flow, n int, cost float64) (int, float64) {
 	for ; f.parent != nil; f = f.parent {
-		n, cost = f.before(n, cost)
+		n, cost = f.estimateBefore(n, cost)
 	}
 	return n, cost
 }
@@ -302,7 +304,7 @@ func (l *Line) Each(pool string, visit func(r *Request, n int, cost float64)) {
 	root.leaves(func(f *flow) {
 		var cost float64
 		for n, r := range f.sorted() {
-			before, sum := ahead(f, n, cost)
+			before, sum := addAncestors(f, n, cost)
 			visit(r, before, sum)
 			cost += r.cost
 		}
@@ -312,7 +314,7 @@ func (l *Line) Each(pool string, visit func(r *Request, n int, cost float64)) {
 // Clear takes out all requests that wait in a pool, and returns them in the order in which they came.
 func (l *Line) Clear(pool string) (all []*Request) {
 	if root := l.pools[pool]; root != nil {
-		all = root.all(nil)
+		all = root.appendAll(nil)
 	}
 	slices.SortFunc(all, func(a, b *Request) int { return cmp.Compare(a.seq, b.seq) })
 	for _, r := range all {
@@ -332,7 +334,7 @@ func (l *Line) Due() (at time.Time) {
 // WaitingIn returns the number of requests that wait in a pool.
 func (l *Line) WaitingIn(pool string) (n int) {
 	if root := l.pools[pool]; root != nil {
-		n = root.n
+		n = root.waiting
 	}
 	return n
 }

@@ -278,7 +278,7 @@ func TestIdleFlowsAreSwept(t *testing.T) {
 		enter(t, l, Place{Client: fmt.Sprint("c", i), Tag: fmt.Sprint("t", i)}, 1)
 		goes(t, l, 2)
 	}
-	if n := len(l.pools["m"].below["interactive"].below); n > 4*sweepLeast || len(l.clients) != 1 {
+	if n := len(l.pools["m"].children["interactive"].children); n > 4*minSweep || len(l.clients) != 1 {
 		t.Errorf("%d flows and %d clients are kept for one that waits", n, len(l.clients))
 	}
 }

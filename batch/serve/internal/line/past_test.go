@@ -10,7 +10,7 @@ func (l *Line) flows() (n int) {
 	var count func(f *flow)
 	count = func(f *flow) {
 		n++
-		for _, c := range f.below {
+		for _, c := range f.children {
 			count(c)
 		}
 	}
@@ -35,7 +35,7 @@ func TestPastOfNamesIsForgotten(t *testing.T) {
 				l.Leave(l.Next("p"))
 			}
 		}
-		if n := l.flows(); n > 2*sweepMost+100 {
+		if n := l.flows(); n > 2*maxIdle+100 {
 			t.Errorf("%s: %d flows are kept", name, n)
 		}
 		if len(l.clients) > 11 {

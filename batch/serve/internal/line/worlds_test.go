@@ -134,7 +134,7 @@ func (w *world) mayGo() bool {
 		flying[r.key()]++
 	}
 	for r := range w.in {
-		if r.client.most == 0 || flying[r.key()] < r.client.most {
+		if r.client.maxInFlight == 0 || flying[r.key()] < r.client.maxInFlight {
 			return true
 		}
 	}
@@ -182,8 +182,8 @@ func (w *world) balances() {
 		flying[r.key()]++
 	}
 	for name, c := range w.line.clients {
-		if c.waiting != waiting[name] || c.out != flying[name] {
-			w.fail("%s has %d waiting and %d gone, by the books %d and %d", name, c.waiting, c.out, waiting[name], flying[name])
+		if c.waiting != waiting[name] || c.inFlight != flying[name] {
+			w.fail("%s has %d waiting and %d gone, by the books %d and %d", name, c.waiting, c.inFlight, waiting[name], flying[name])
 		}
 	}
 	n := 0
@@ -204,15 +204,15 @@ func (w *world) sums(f *flow) (n int, cost float64) {
 	for _, r := range f.requests {
 		cost += r.cost
 	}
-	for _, c := range f.below {
+	for _, c := range f.children {
 		m, sum := w.sums(c)
 		n, cost = n+m, cost+sum
-		if (c.at >= 0) != c.mayGo() {
-			w.fail("%s is in the wrong place: active %v", c.name, c.at >= 0)
+		if (c.activeIndex >= 0) != c.mayGo() {
+			w.fail("%s is in the wrong place: active %v", c.name, c.activeIndex >= 0)
 		}
 	}
-	if n != f.n || math.Abs(cost-f.cost) > 1e-6 {
-		w.fail("%s holds %d and %g, and says %d and %g", f.name, n, cost, f.n, f.cost)
+	if n != f.waiting || math.Abs(cost-f.cost) > 1e-6 {
+		w.fail("%s holds %d and %g, and says %d and %g", f.name, n, cost, f.waiting, f.cost)
 	}
 	return n, cost
 }

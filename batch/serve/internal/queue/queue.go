@@ -58,27 +58,27 @@ type Config struct {
 }
 
 const (
-	// renewed is the time between two forecasts of a request.
-	renewed = time.Second
-	// margin is by how much a renewed forecast must miss a request's patience for a refusal: the pace is an estimate.
-	margin = 1.25
-	// measuredLeast is the time, and the number of calls, from which on the measured pace counts.
-	measuredLeast = 5
-	// searching is the part of a search's pace below which something else holds calls back.
-	searching = 0.75
-	// measuredMost is the time after which older calls count half.
-	measuredMost = time.Minute
-	// aheadUnknown is the number of requests that ask together where the pace is not known: a second's calls of a
+	// renewEvery is the time between two forecasts of a request.
+	renewEvery = time.Second
+	// lateMargin is by how much a renewed forecast must miss a request's patience for a refusal: the pace is an estimate.
+	lateMargin = 1.25
+	// minMeasured is the time, and the number of calls, from which on the measured pace counts.
+	minMeasured = 5
+	// searchingShare is the part of a search's pace below which something else holds calls back.
+	searchingShare = 0.75
+	// maxMeasured is the time after which older calls count half.
+	maxMeasured = time.Minute
+	// headsUnknownPace is the number of requests that ask together where the pace is not known: a second's calls of a
 	// small account.
-	aheadUnknown = 32
-	// aheadMost bounds it, however fast calls leave.
-	aheadMost = 256
+	headsUnknownPace = 32
+	// maxHeadsAhead bounds it, however fast calls leave.
+	maxHeadsAhead = 256
 )
 
 // A Queue lets requests wait. Make one with [New].
 type Queue struct {
 	cfg    Config
-	asks   chan func()
+	calls  chan func()
 	close  chan struct{} // has room for one
 	closed chan struct{}
 
@@ -91,12 +91,12 @@ type Queue struct {
 
 // pool holds the facts that the owner has of a pool.
 type pool struct {
-	heads   []*Ticket // have their turn, and have not left
-	pace    Pace
-	askedAt time.Time // for the pace
-	mean    float64   // cost of a request; 0: none has come
-	left    float64   // cost of the calls that have left since
-	since   time.Time // when something began to wait; zero: nothing does
+	heads        []*Ticket // have their turn, and have not left
+	pace         Pace
+	askedAt      time.Time // for the pace
+	meanCost     float64   // cost of a request; 0: none has come
+	leftCost     float64   // cost of the calls that have left since
+	waitingSince time.Time // when something began to wait; zero: nothing does
 }
 
 // New starts a queue. Its owner runs until Close.
@@ -108,7 +108,7 @@ func New(cfg Config) *Queue {
 		cfg.Pace = func(string) Pace { return Pace{} }
 	}
 	q := &Queue{
-		cfg: cfg, asks: make(chan func()), close: make(chan struct{}, 1), closed: make(chan struct{}),
+		cfg: cfg, calls: make(chan func()), close: make(chan struct{}, 1), closed: make(chan struct{}),
 		line: line.New(cfg.Bound), pools: map[string]*pool{},
 	}
 	go q.run()
@@ -125,7 +125,7 @@ func (q *Queue) Close() {
 	<-q.closed
 }
 
-// run is the owner.
+// run is the owner's loop: it runs what others ask for, and renews forecasts while requests wait.
 func (q *Queue) run() {
 	defer close(q.closed)
 	timer := q.cfg.Clock.NewTimer(time.Hour)
@@ -136,11 +136,11 @@ func (q *Queue) run() {
 		if q.line.Waiting() == 0 {
 			q.renewAt = time.Time{}
 		} else {
-			timer.Reset(q.next())
+			timer.Reset(q.untilNextTask())
 			tick = timer.Chan()
 		}
 		select {
-		case f := <-q.asks:
+		case f := <-q.calls:
 			f()
 		case <-tick:
 			q.renew()
@@ -150,11 +150,11 @@ func (q *Queue) run() {
 	}
 }
 
-// next returns the time until something is to be done without being asked.
-func (q *Queue) next() time.Duration {
+// untilNextTask returns the time until a forecast is renewed, or a request has waited for too long.
+func (q *Queue) untilNextTask() time.Duration {
 	now := q.cfg.Clock.Now()
 	if q.renewAt.IsZero() {
-		q.renewAt = now.Add(renewed)
+		q.renewAt = now.Add(renewEvery)
 	}
 	at := q.renewAt
 	if due := q.line.Due(); !due.IsZero() && due.Before(at) {
@@ -163,11 +163,11 @@ func (q *Queue) next() time.Duration {
 	return max(0, at.Sub(now))
 }
 
-// ask has the owner do something, and waits for it. It reports whether the owner still lives.
-func (q *Queue) ask(f func()) bool {
+// onOwner runs f in the owner's goroutine, and waits for it. It returns false if the owner has ended.
+func (q *Queue) onOwner(f func()) bool {
 	done := make(chan struct{})
 	select {
-	case q.asks <- func() { f(); close(done) }:
+	case q.calls <- func() { f(); close(done) }:
 		<-done
 		return true
 	case <-q.closed:
@@ -197,12 +197,13 @@ func (t *Ticket) News() <-chan Forecast { return t.news }
 // Enter puts a request into the queue of a pool. The cost of the place is its tokens; 0 if they are not
 // known. The error is ErrFull, ErrDrained, ErrClosed, a *LateError, or the one that stopped the pool.
 func (q *Queue) Enter(name string, at line.Place) (t *Ticket, err error) {
-	if !q.ask(func() { t, err = q.enter(name, at) }) {
+	if !q.onOwner(func() { t, err = q.enter(name, at) }) {
 		err = ErrClosed
 	}
 	return t, err
 }
 
+// enter is Enter in the owner's goroutine.
 func (q *Queue) enter(name string, at line.Place) (*Ticket, error) {
 	if q.drained {
 		return nil, ErrDrained
@@ -225,46 +226,47 @@ func (q *Queue) enter(name string, at line.Place) (*Ticket, error) {
 		return nil, err
 	}
 	t.request = request
-	if p.since.IsZero() {
-		p.since, p.left = now, 0
+	if p.waitingSince.IsZero() {
+		p.waitingSince, p.leftCost = now, 0
 	}
-	if f := p.forecast(now, request, q.line); f.late(now, at.Latest, 1) {
+	if f := p.forecast(now, request, q.line); f.isLate(now, at.Latest, 1) {
 		q.line.Leave(request)
 		return nil, &LateError{Forecast: f}
 	}
-	q.advance(name, p)
+	q.giveTurns(name, p)
 	return t, nil
 }
 
 // Left says that the request's call has left: the next one has its turn. Saying it twice is saying it once.
-func (t *Ticket) Left() { t.q.ask(t.left) }
+func (t *Ticket) Left() { t.q.onOwner(t.markLeft) }
 
-func (t *Ticket) left() {
+// markLeft is Left in the owner's goroutine.
+func (t *Ticket) markLeft() {
 	p := t.q.pools[t.pool]
-	if p == nil || !p.steps(t) {
+	if p == nil || !p.removeHead(t) {
 		return
 	}
-	p.left += t.request.Cost
-	t.q.advance(t.pool, p)
+	p.leftCost += t.request.Cost
+	t.q.giveTurns(t.pool, p)
 }
 
 // Done says that the request is over, wherever it was. Saying it twice is saying it once.
 func (t *Ticket) Done() {
-	t.q.ask(func() {
+	t.q.onOwner(func() {
 		frees := t.q.line.Leave(t.request)
-		if p := t.q.pools[t.pool]; p != nil && p.steps(t) {
-			t.q.advance(t.pool, p)
+		if p := t.q.pools[t.pool]; p != nil && p.removeHead(t) {
+			t.q.giveTurns(t.pool, p)
 		}
 		if frees {
 			for name, p := range t.q.pools {
-				t.q.advance(name, p)
+				t.q.giveTurns(name, p)
 			}
 		}
 	})
 }
 
-// steps takes a request out of those that have their turn, and reports whether it was one.
-func (p *pool) steps(t *Ticket) bool {
+// removeHead removes a request from those that have their turn, and reports whether it was one.
+func (p *pool) removeHead(t *Ticket) bool {
 	i := slices.Index(p.heads, t)
 	if i >= 0 {
 		p.heads = slices.Delete(p.heads, i, i+1)
@@ -272,21 +274,21 @@ func (p *pool) steps(t *Ticket) bool {
 	return i >= 0
 }
 
-// ahead returns how many requests of a pool may have their turn at once.
-func (q *Queue) ahead(p *pool) int {
+// maxHeads returns how many requests of a pool may have their turn at once.
+func (q *Queue) maxHeads(p *pool) int {
 	switch rate := p.pace.Rate; {
 	case q.cfg.Ahead == 0:
 		return 1
 	case rate <= 0 || math.IsInf(rate, 1) || p.pace.Searched:
-		return aheadUnknown
+		return headsUnknownPace
 	default:
-		return min(aheadMost, 1+int(math.Ceil(min(aheadMost, rate*q.cfg.Ahead.Seconds()))))
+		return min(maxHeadsAhead, 1+int(math.Ceil(min(maxHeadsAhead, rate*q.cfg.Ahead.Seconds()))))
 	}
 }
 
-// advance gives the next requests their turn, as long as fewer have it than may.
-func (q *Queue) advance(name string, p *pool) {
-	for most := q.ahead(p); len(p.heads) < most; {
+// giveTurns gives the next requests their turn, as long as fewer have it than may.
+func (q *Queue) giveTurns(name string, p *pool) {
+	for most := q.maxHeads(p); len(p.heads) < most; {
 		r := q.line.Next(name)
 		if r == nil {
 			break
@@ -296,16 +298,16 @@ func (q *Queue) advance(name string, p *pool) {
 		close(t.turn)
 	}
 	if q.line.WaitingIn(name) == 0 {
-		p.since = time.Time{}
+		p.waitingSince = time.Time{}
 	}
 }
 
-// mostPools bounds the pools that are kept while nobody waits in them. A pool may be a model that a client has made up.
-const mostPools = 256
+// maxIdlePools bounds the pools that are kept while nobody waits in them. A pool may be a model that a client has made up.
+const maxIdlePools = 256
 
 // sweep drops the pools in which nobody waits, once there are many.
 func (q *Queue) sweep() {
-	if len(q.pools) < mostPools {
+	if len(q.pools) < maxIdlePools {
 		return
 	}
 	for name, p := range q.pools {
@@ -315,7 +317,8 @@ func (q *Queue) sweep() {
 	}
 }
 
-// renew takes out those that have waited for too long, and tells the others how long they will.
+// renew refuses requests that have waited for too long. About once a second it also sends the others a new
+// forecast.
 func (q *Queue) renew() {
 	now := q.cfg.Clock.Now()
 	for _, r := range q.line.Expire(now) {
@@ -324,7 +327,7 @@ func (q *Queue) renew() {
 	if now.Before(q.renewAt) {
 		return
 	}
-	q.renewAt = now.Add(renewed)
+	q.renewAt = now.Add(renewEvery)
 	for name, p := range q.pools {
 		if q.line.WaitingIn(name) == 0 {
 			continue
@@ -335,13 +338,13 @@ func (q *Queue) renew() {
 		}
 		var late []*line.Request
 		q.line.Each(name, func(r *line.Request, n int, cost float64) {
-			t, f := r.Payload.(*Ticket), p.foresee(now, n, cost)
-			if f.late(now, r.Latest, margin) {
+			t, f := r.Payload.(*Ticket), p.forecastAfter(now, n, cost)
+			if f.isLate(now, r.Latest, lateMargin) {
 				late = append(late, r)
 				t.refuse(&LateError{Forecast: f})
 				return
 			}
-			t.tell(f)
+			t.setForecast(f)
 		})
 		for _, r := range late {
 			q.line.Leave(r)
@@ -351,8 +354,8 @@ func (q *Queue) renew() {
 
 func (t *Ticket) refuse(err error) { t.refused <- err } // has room: it is refused once
 
-// tell replaces the forecast that nobody has read yet.
-func (t *Ticket) tell(f Forecast) {
+// setForecast replaces the forecast that nobody has read yet.
+func (t *Ticket) setForecast(f Forecast) {
 	select {
 	case <-t.news:
 	default:
@@ -362,7 +365,7 @@ func (t *Ticket) tell(f Forecast) {
 
 // Drain refuses all that wait and all that come. Requests that have had their turn go on.
 func (q *Queue) Drain() {
-	q.ask(func() {
+	q.onOwner(func() {
 		q.drained = true
 		for name := range q.pools {
 			q.clear(name, ErrDrained)
@@ -379,40 +382,40 @@ func (q *Queue) clear(name string, why error) {
 
 // renewPace asks for the pace, unless that was done within the last second.
 func (p *pool) renewPace(q *Queue, name string, now time.Time) {
-	if !p.askedAt.IsZero() && now.Sub(p.askedAt) < renewed {
+	if !p.askedAt.IsZero() && now.Sub(p.askedAt) < renewEvery {
 		return
 	}
-	if passed := now.Sub(p.askedAt); p.pace.From.After(p.askedAt) && !p.since.IsZero() {
-		p.since = p.since.Add(min(passed, p.pace.From.Sub(p.askedAt))) // nothing could leave then
+	if passed := now.Sub(p.askedAt); p.pace.From.After(p.askedAt) && !p.waitingSince.IsZero() {
+		p.waitingSince = p.waitingSince.Add(min(passed, p.pace.From.Sub(p.askedAt))) // nothing could leave then
 	}
 	p.askedAt, p.pace = now, q.cfg.Pace(name)
-	if passed := now.Sub(p.since); !p.since.IsZero() && passed > measuredMost {
-		p.since, p.left = now.Add(-passed/2), p.left/2
+	if passed := now.Sub(p.waitingSince); !p.waitingSince.IsZero() && passed > maxMeasured {
+		p.waitingSince, p.leftCost = now.Add(-passed/2), p.leftCost/2
 	}
 }
 
-// unit is the draw of a request of average size where nothing is known of others: 1000 tokens.
-const unit = 1000
+// tokensPerUnit is the draw of a request of average size where nothing is known of others: 1000 tokens.
+const tokensPerUnit = 1000
 
 // cost returns what a request draws: 1 where the number of calls is limited.
 func (p *pool) cost(tokens float64) float64 {
 	cost := 1.0
 	if p.pace.ByTokens && tokens > 0 {
-		cost = tokens / unit
+		cost = tokens / tokensPerUnit
 	}
-	if p.mean == 0 {
-		p.mean = cost
+	if p.meanCost == 0 {
+		p.meanCost = cost
 	}
-	p.mean += (cost - p.mean) / 32 // the mean of some dozen requests
+	p.meanCost += (cost - p.meanCost) / 32 // the mean of some dozen requests
 	return cost
 }
 
 // rate returns the cost that will leave in a second; 0: it is not known. What has left says nothing of a limit that
 // is being searched, unless that is not what holds calls back.
 func (p *pool) rate(now time.Time) float64 {
-	rate, measured := p.pace.Rate*p.mean, p.measured(now)
+	rate, measured := p.pace.Rate*p.meanCost, p.measured(now)
 	switch {
-	case p.pace.Searched && measured > searching*rate:
+	case p.pace.Searched && measured > searchingShare*rate:
 		return 0
 	case p.pace.Searched, measured > 0 && (measured < rate || rate == 0):
 		return measured
@@ -422,21 +425,22 @@ func (p *pool) rate(now time.Time) float64 {
 
 // measured returns the cost that has left in a second while something waited; 0: it is not known yet.
 func (p *pool) measured(now time.Time) float64 {
-	passed := now.Sub(p.since).Seconds()
-	if p.since.IsZero() || passed < measuredLeast || p.left < measuredLeast {
+	passed := now.Sub(p.waitingSince).Seconds()
+	if p.waitingSince.IsZero() || passed < minMeasured || p.leftCost < minMeasured {
 		return 0
 	}
-	return p.left / passed
+	return p.leftCost / passed
 }
 
-// forecast looks at one request.
+// forecast returns the forecast of one request.
 func (p *pool) forecast(now time.Time, r *line.Request, l *line.Line) Forecast {
 	n, cost := l.Ahead(r)
-	return p.foresee(now, n, cost)
+	return p.forecastAfter(now, n, cost)
 }
 
-// foresee turns what goes before into a wait.
-func (p *pool) foresee(now time.Time, n int, cost float64) Forecast {
+// forecastAfter returns the forecast of a request behind n others of the given cost, and behind those that have
+// their turn.
+func (p *pool) forecastAfter(now time.Time, n int, cost float64) Forecast {
 	for _, t := range p.heads {
 		n, cost = n+1, cost+t.request.Cost
 	}
@@ -453,7 +457,7 @@ func (p *pool) foresee(now time.Time, n int, cost float64) Forecast {
 	return f
 }
 
-// late reports whether a request would leave too late.
-func (f Forecast) late(now, latest time.Time, margin float64) bool {
+// isLate reports whether a request would leave too late. margin multiplies the time that it may wait.
+func (f Forecast) isLate(now, latest time.Time, margin float64) bool {
 	return !latest.IsZero() && f.Wait >= 0 && float64(f.Wait) > margin*float64(latest.Sub(now))
 }

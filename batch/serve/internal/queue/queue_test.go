@@ -101,7 +101,7 @@ func TestNothingLeaves(t *testing.T) {
 		defer first.Done()
 		defer second.Done()
 		time.Sleep(1500 * time.Millisecond)
-		q.ask(func() { pace = Pace{Stopped: quota} })
+		q.onOwner(func() { pace = Pace{Stopped: quota} })
 		if err := <-second.Refused(); !errors.Is(err, quota) {
 			t.Errorf("%v", err)
 		}
@@ -229,7 +229,7 @@ func TestPoolsAreSwept(t *testing.T) {
 		x.Done()
 	}
 	n := 0
-	if q.ask(func() { n = len(q.pools) }); n > mostPools {
+	if q.onOwner(func() { n = len(q.pools) }); n > maxIdlePools {
 		t.Errorf("%d pools are kept", n)
 	}
 	if next := enter(t, q, line.Place{}); hasTurn(next) {
@@ -370,7 +370,7 @@ func TestLateWhileItWaits(t *testing.T) {
 		waits := enter(t, q, line.Place{Latest: began.Add(20 * time.Second)})
 		defer waits.Done()
 		fall := func(to float64) {
-			q.ask(func() { rate = to })
+			q.onOwner(func() { rate = to })
 			time.Sleep(2500 * time.Millisecond)
 		}
 		fall(0.055) // 18 s, of which 17.5 are left
@@ -417,7 +417,7 @@ func TestPlaceOfAClientFreesAllItsPools(t *testing.T) {
 // Where leave comes from afar, the calls of a short time have their turn together, and a slow limit still lets one wait
 // for one other at most.
 func TestCallsOfAShortTimeAskTogether(t *testing.T) {
-	for rate, want := range map[float64]int{0: aheadUnknown, math.Inf(1): aheadUnknown, 0.1: 2, 8: 3, 1e9: aheadMost} {
+	for rate, want := range map[float64]int{0: headsUnknownPace, math.Inf(1): headsUnknownPace, 0.1: 2, 8: 3, 1e9: maxHeadsAhead} {
 		q := New(Config{Ahead: 250 * time.Millisecond, Pace: func(string) Pace { return Pace{Rate: rate} }})
 		var all []*Ticket
 		turns := func() (n int) {
@@ -428,7 +428,7 @@ func TestCallsOfAShortTimeAskTogether(t *testing.T) {
 			}
 			return n
 		}
-		for range aheadMost + 10 {
+		for range maxHeadsAhead + 10 {
 			all = append(all, enter(t, q, line.Place{}))
 		}
 		if n := turns(); n != want {
@@ -441,7 +441,7 @@ func TestCallsOfAShortTimeAskTogether(t *testing.T) {
 	}
 	q := New(Config{Ahead: time.Second, Pace: func(string) Pace { return Pace{Rate: 1, Searched: true} }})
 	defer q.Close()
-	for i := range aheadUnknown {
+	for i := range headsUnknownPace {
 		if !hasTurn(enter(t, q, line.Place{})) {
 			t.Fatalf("a search is held back by the number of those that ask: %d", i)
 		}
@@ -450,6 +450,6 @@ func TestCallsOfAShortTimeAskTogether(t *testing.T) {
 
 // waiting returns the number of requests that wait.
 func waiting(q *Queue) (n int) {
-	q.ask(func() { n = q.line.Waiting() })
+	q.onOwner(func() { n = q.line.Waiting() })
 	return n
 }

@@ -15,52 +15,54 @@ const maxKept = 64 << 10
 // A Tap reads a stream of server-sent events, or one of another form through a splitter. Its zero value
 // is for server-sent events.
 type Tap struct {
-	splitter stream.Splitter // nil: server-sent events
-	blind    bool            // the splitter has failed, or held too much
-	line     []byte          // the beginning of a line
-	long     bool            // the line is too long to be kept
-	inEvent  bool            // some line of an event has come, and not its end
+	splitter    stream.Splitter // nil: server-sent events
+	blind       bool            // the splitter has failed, or held too much
+	line        []byte          // the beginning of a line
+	lineTooLong bool            // the line is too long to be kept
+	inEvent     bool            // some line of an event has come, and not its end
 
-	usage  provider.Usage
-	has    bool
-	finish string
+	usage    provider.Usage
+	hasUsage bool
+	finish   string
 }
 
 // Over returns a tap for events in the form of a splitter.
 func Over(s stream.Splitter) *Tap { return &Tap{splitter: s} }
 
 // Usage returns what the stream has said of its tokens.
-func (t *Tap) Usage() (provider.Usage, bool) { return t.usage, t.has }
+func (t *Tap) Usage() (provider.Usage, bool) { return t.usage, t.hasUsage }
 
 // Finish returns the provider's word for the end of the answer; "": it has said none.
 func (t *Tap) Finish() string { return t.finish }
 
 // Between reports whether the bytes so far end between two events, of server-sent ones.
-func (t *Tap) Between() bool { return t.splitter == nil && !t.inEvent && !t.long && len(t.line) == 0 }
+func (t *Tap) Between() bool {
+	return t.splitter == nil && !t.inEvent && !t.lineTooLong && len(t.line) == 0
+}
 
 // Write takes the next bytes.
 func (t *Tap) Write(p []byte) {
 	if t.splitter != nil {
-		if t.blind = t.blind || t.splitter.Write(p, t.take) != nil || t.splitter.Buffered() > maxKept; t.blind {
-			t.splitter = blank{}
+		if t.blind = t.blind || t.splitter.Write(p, t.readEvent) != nil || t.splitter.Buffered() > maxKept; t.blind {
+			t.splitter = nullSplitter{}
 		}
 		return
 	}
 	for len(p) > 0 {
 		end := bytes.IndexByte(p, '\n')
 		if end < 0 {
-			t.keep(p)
+			t.appendToLine(p)
 			return
 		}
-		t.keep(p[:end])
+		t.appendToLine(p[:end])
 		p = p[end+1:]
 		t.endLine()
 	}
 }
 
-// keep adds to the line, unless it becomes too long.
-func (t *Tap) keep(p []byte) {
-	if t.long = t.long || len(t.line)+len(p) > maxKept; t.long {
+// appendToLine adds bytes to the current line, unless the line becomes too long.
+func (t *Tap) appendToLine(p []byte) {
+	if t.lineTooLong = t.lineTooLong || len(t.line)+len(p) > maxKept; t.lineTooLong {
 		t.line = nil
 		return
 	}
@@ -70,21 +72,21 @@ func (t *Tap) keep(p []byte) {
 // endLine reads a line that has come whole.
 func (t *Tap) endLine() {
 	line := bytes.TrimSuffix(t.line, []byte{'\r'})
-	t.inEvent = t.long || len(line) > 0
-	if data, is := bytes.CutPrefix(line, []byte("data:")); is && !t.long {
-		_ = t.take(stream.Event{Data: data}) // it never fails
+	t.inEvent = t.lineTooLong || len(line) > 0
+	if data, is := bytes.CutPrefix(line, []byte("data:")); is && !t.lineTooLong {
+		_ = t.readEvent(stream.Event{Data: data}) // it never fails
 	}
-	t.line, t.long = t.line[:0], false
+	t.line, t.lineTooLong = t.line[:0], false
 }
 
-// telling are parts of events with a usage or an end. Nearly all events of a stream have neither, and
+// usageOrEndMarks are parts of events with a usage or an end. Nearly all events of a stream have neither, and
 // are not parsed.
-var telling = [][]byte{[]byte(`"usage`), []byte(`finish`), []byte(`stop_reason"`), []byte(`stopReason"`)}
+var usageOrEndMarks = [][]byte{[]byte(`"usage`), []byte(`finish`), []byte(`stop_reason"`), []byte(`stopReason"`)}
 
-// take reads an event.
-func (t *Tap) take(e stream.Event) error {
+// readEvent reads the usage and the end of the answer from an event that has them.
+func (t *Tap) readEvent(e stream.Event) error {
 	tells := false
-	for _, part := range telling {
+	for _, part := range usageOrEndMarks {
 		tells = tells || bytes.Contains(e.Data, part)
 	}
 	object := rawjson.Trim(e.Data)
@@ -95,24 +97,24 @@ func (t *Tap) take(e stream.Event) error {
 		name := string(w.Name)
 		switch value := w.Skip(); name {
 		case "usage", "usageMetadata":
-			t.count(value)
+			t.addUsage(value)
 		case "message", "response": // of Anthropic's first event, and of Responses' last
-			t.count(rawjson.Lookup(value, "usage"))
+			t.addUsage(rawjson.Lookup(value, "usage"))
 		case "choices", "candidates":
 			first := rawjson.First(value)
-			t.ends(rawjson.Lookup(first, "finish_reason"))
-			t.ends(rawjson.Lookup(first, "finishReason"))
+			t.setFinish(rawjson.Lookup(first, "finish_reason"))
+			t.setFinish(rawjson.Lookup(first, "finishReason"))
 		case "delta":
-			t.ends(rawjson.Lookup(value, "stop_reason"))
+			t.setFinish(rawjson.Lookup(value, "stop_reason"))
 		case "stopReason":
-			t.ends(value)
+			t.setFinish(value)
 		}
 	}
 	return nil
 }
 
-// count takes counts, each of which stands for the whole answer so far: the greater one counts.
-func (t *Tap) count(object []byte) {
+// addUsage takes the greater of each count: an event's counts stand for the whole answer so far.
+func (t *Tap) addUsage(object []byte) {
 	if !rawjson.IsObject(object) {
 		return
 	}
@@ -120,7 +122,7 @@ func (t *Tap) count(object []byte) {
 	if !has {
 		return
 	}
-	t.has = true
+	t.hasUsage = true
 	for _, n := range [...]struct{ to, from *int64 }{
 		{&t.usage.InputTokens, &u.InputTokens},
 		{&t.usage.OutputTokens, &u.OutputTokens},
@@ -139,15 +141,16 @@ func (t *Tap) count(object []byte) {
 	}
 }
 
-func (t *Tap) ends(word []byte) {
+// setFinish records the provider's word for the end of the answer, if the value is a string.
+func (t *Tap) setFinish(word []byte) {
 	if rawjson.IsString(word) {
 		t.finish = string(rawjson.Unquote(word))
 	}
 }
 
-// blank is a splitter that takes everything and finds nothing.
-type blank struct{}
+// nullSplitter is a splitter that takes everything and finds nothing.
+type nullSplitter struct{}
 
-func (blank) Write([]byte, func(stream.Event) error) error { return nil }
-func (blank) Close(func(stream.Event) error) error         { return nil }
-func (blank) Buffered() int                                { return 0 }
+func (nullSplitter) Write([]byte, func(stream.Event) error) error { return nil }
+func (nullSplitter) Close(func(stream.Event) error) error         { return nil }
+func (nullSplitter) Buffered() int                                { return 0 }
