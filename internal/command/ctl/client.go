@@ -43,7 +43,7 @@ func OfFile(file string) (string, error) {
 	if folder, err := filepath.EvalSymlinks(filepath.Dir(full)); err == nil {
 		full = filepath.Join(folder, filepath.Base(full))
 	}
-	return hashed("file " + full), nil
+	return socketName("file " + full), nil
 }
 
 // OfAddress returns the name under which headrace serve is found: http://HOST:PORT, HOST:PORT, or unix:PATH.
@@ -62,10 +62,10 @@ func OfAddress(address string) string {
 		}
 		rest = net.JoinHostPort(host, port)
 	}
-	return hashed("address " + rest)
+	return socketName("address " + rest)
 }
 
-// isAddress tells an address from the name of a file.
+// isAddress reports whether a target is an address, and not the name of a file.
 func isAddress(target string) bool {
 	if strings.HasPrefix(target, "http://") || strings.HasPrefix(target, "https://") || strings.HasPrefix(target, "unix:") {
 		return true
@@ -74,14 +74,16 @@ func isAddress(target string) bool {
 	return err == nil && port != "" && strings.Trim(port, "0123456789") == ""
 }
 
-func hashed(text string) string {
+// socketName returns the name of a socket for a text that identifies its target. The hash gives each name the same
+// short length.
+func socketName(text string) string {
 	sum := sha256.Sum256([]byte("headrace ctl\n" + text))
 	return prefix + hex.EncodeToString(sum[:])[:digits] + suffix
 }
 
-// place returns the path of a socket. The names of folders may be so long that no socket fits in: then it lies in a
-// folder with a short name.
-func place(folder, name string) (string, error) {
+// socketPath returns the path of a socket in a folder. Where that path would be too long for a socket, it returns one
+// in a folder with a short name.
+func socketPath(folder, name string) (string, error) {
 	if folder == "" {
 		return "", errors.New("there is no folder for it")
 	}
@@ -98,44 +100,45 @@ func place(folder, name string) (string, error) {
 // clientWait is longer than a target has for a command.
 const clientWait = commandWait + 5*time.Second
 
-// Send has the target under that name carry words out. The error is ErrNone, or says why the words were refused.
+// Send asks the target of that name to carry out a command, and returns its answer. The error is ErrNone, or says why
+// the command was refused.
 func Send(ctx context.Context, folder, name string, list []string) (Answer, error) {
-	var a Answer
-	at, err := place(folder, name)
+	var answer Answer
+	socketAt, err := socketPath(folder, name)
 	if err != nil {
-		return a, errors.Join(ErrNone, err)
+		return answer, errors.Join(ErrNone, err)
 	}
-	if err := disk.CheckFolder(filepath.Dir(at)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return a, fmt.Errorf("nothing of yours can be found in %s: %w", filepath.Dir(at), disk.Bare(err))
+	if err := disk.CheckFolder(filepath.Dir(socketAt)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return answer, fmt.Errorf("nothing of yours can be found in %s: %w", filepath.Dir(socketAt), disk.Bare(err))
 	}
 	body, _ := json.Marshal(request{list}) // text cannot fail
 	ctx, cancel := context.WithTimeout(ctx, clientWait)
 	defer cancel()
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return socket.Dial(ctx, at)
+		return socket.Dial(ctx, socketAt)
 	}}}
-	q, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://headrace"+path, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://headrace"+path, bytes.NewReader(body))
 	if err != nil {
-		return a, err
+		return answer, err
 	}
-	resp, err := client.Do(q)
+	resp, err := client.Do(req)
 	switch {
 	case errors.Is(err, socket.ErrNoOne):
-		return a, ErrNone
+		return answer, ErrNone
 	case errors.Is(err, context.DeadlineExceeded):
-		return a, fmt.Errorf("it does not answer within %v: it may be stopped, or very busy", clientWait)
+		return answer, fmt.Errorf("it does not answer within %v: it may be stopped, or very busy", clientWait)
 	case err != nil:
 		if in := new(url.Error); errors.As(err, &in) { // its address is no help
 			err = in.Err
 		}
-		return a, fmt.Errorf("it does not answer: %w", err)
+		return answer, fmt.Errorf("it does not answer: %w", err)
 	}
 	defer func() { _ = resp.Body.Close() }() // it was read
-	if err := json.NewDecoder(resp.Body).Decode(&a); err != nil {
-		return a, fmt.Errorf("its answer is not ours: %w", err)
+	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
+		return answer, fmt.Errorf("its answer is not ours: %w", err)
 	}
-	if a.Refused != "" {
-		return a, errors.New(a.Refused)
+	if answer.Refused != "" {
+		return answer, errors.New(answer.Refused)
 	}
-	return a, nil
+	return answer, nil
 }

@@ -23,7 +23,7 @@ func NewCommand(w *world.World) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ctl OUTPUT [WORD ...]",
 		Short: "Look at a run while it goes on, pause it, or change its limits",
-		Long:  long(),
+		Long:  longHelp(),
 		Example: `  headrace ctl results.jsonl
   headrace ctl results.jsonl pause
   headrace ctl results.jsonl concurrency 200
@@ -44,7 +44,8 @@ func NewCommand(w *world.World) *cobra.Command {
 	return cmd
 }
 
-func long() string {
+// longHelp returns the help of headrace ctl, with a line for each word.
+func longHelp() string {
 	var b strings.Builder
 	b.WriteString(`Look at a run of yours on this machine while it goes on, or change it. OUTPUT is the run's output; of
 headrace serve it is its address, or the file of its --state. Without a word it is status.
@@ -73,7 +74,7 @@ Exit codes:
 	return b.String()
 }
 
-// complete completes the words behind the output.
+// complete offers the words that may follow the output, and then the arguments of that word.
 func complete(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	switch {
 	case len(args) == 0:
@@ -100,7 +101,7 @@ func complete(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellC
 	return nil, cobra.ShellCompDirectiveNoFileComp
 }
 
-// send has a target carry words out, and prints its answer.
+// send asks a target to carry out a command, and prints its answer.
 func send(ctx context.Context, w *world.World, target string, list []string, asJSON bool) error {
 	c, err := Parse(list)
 	if err != nil {
@@ -138,7 +139,8 @@ func send(ctx context.Context, w *world.World, target string, list []string, asJ
 	return err
 }
 
-// writeReport makes the report in this process: the run has better things to do.
+// writeReport writes the report in this process, as the run has its calls to make. It returns a line that names the
+// file.
 func writeReport(w *world.World, a *Answer, file string) (text string, err error) {
 	if a.Files == nil {
 		return "", exit.Refuse("report: it has no report")
@@ -157,7 +159,7 @@ func writeReport(w *world.World, a *Answer, file string) (text string, err error
 	return "report: " + full, nil
 }
 
-// printJSON prints the figures of a status by themselves.
+// printJSON prints an answer as JSON. Of a status it prints the figures alone.
 func printJSON(w *world.World, a *Answer) error {
 	var v any = a
 	switch {

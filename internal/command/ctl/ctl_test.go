@@ -147,25 +147,25 @@ func TestServeAndSend(t *testing.T) {
 func TestLeftSockets(t *testing.T) {
 	folder := shortFolder(t)
 	must.Do(t, os.Chmod(folder, 0o755))
-	for _, name := range []string{hashed("a"), hashed("b"), hashed("c") + ".new"} { // the last was killed before it was ready
+	for _, name := range []string{socketName("a"), socketName("b"), socketName("c") + ".new"} { // the last was killed before it was ready
 		ln := must.Get(net.Listen("unix", filepath.Join(folder, name)))(t)
 		ln.(*net.UnixListener).SetUnlinkOnClose(false)
 		must.Do(t, ln.Close())
 	}
 	must.Do(t, os.WriteFile(filepath.Join(folder, "ctl-note.sock"), []byte("mine"), 0o600))
-	s := must.Get(Serve(folder, tell{}, hashed("a")))(t)
+	s := must.Get(Serve(folder, tell{}, socketName("a")))(t)
 	defer func() { _ = s.Close() }()
 	var names []string
 	for _, e := range must.Get(os.ReadDir(folder))(t) {
 		names = append(names, e.Name())
 	}
-	if want := fmt.Sprint([]string{hashed("a"), "ctl-note.sock"}); fmt.Sprint(names) != want {
+	if want := fmt.Sprint([]string{socketName("a"), "ctl-note.sock"}); fmt.Sprint(names) != want {
 		t.Errorf("%v, want %v", names, want)
 	}
 	if mode := must.Get(os.Stat(folder))(t).Mode().Perm(); mode != 0o700 {
 		t.Errorf("the folder has mode %o", mode)
 	}
-	if mode := must.Get(os.Stat(filepath.Join(folder, hashed("a"))))(t).Mode().Perm(); mode != 0o600 {
+	if mode := must.Get(os.Stat(filepath.Join(folder, socketName("a"))))(t).Mode().Perm(); mode != 0o600 {
 		t.Errorf("the socket has mode %o", mode)
 	}
 }
@@ -174,7 +174,7 @@ func TestLeftSockets(t *testing.T) {
 func TestLongFolder(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), strings.Repeat("long", 40))
 	must.Do(t, os.Mkdir(folder, 0o700))
-	name := hashed(t.Name() + folder)
+	name := socketName(t.Name() + folder)
 	s := must.Get(Serve(folder, tell{}, name))(t)
 	if a, err := Send(t.Context(), folder, name, nil); err != nil || a.Text != "did status" {
 		t.Errorf("%+v %v", a, err)
@@ -187,7 +187,7 @@ func TestForeignFolder(t *testing.T) {
 	base := shortFolder(t)
 	link := filepath.Join(base, "l")
 	must.Do(t, os.Symlink(t.TempDir(), link))
-	if _, err := Serve(link, tell{}, hashed("a")); err == nil {
+	if _, err := Serve(link, tell{}, socketName("a")); err == nil {
 		t.Error("a link was taken")
 	}
 	if os.Getuid() != 0 {
@@ -195,10 +195,10 @@ func TestForeignFolder(t *testing.T) {
 	}
 	foreign := filepath.Join(base, "f")
 	must.Do(t, errors.Join(os.Mkdir(foreign, 0o700), os.Chown(foreign, 12345, 12345)))
-	if _, err := Serve(foreign, tell{}, hashed("a")); err == nil {
+	if _, err := Serve(foreign, tell{}, socketName("a")); err == nil {
 		t.Error("the folder of another user was taken")
 	}
-	if _, err := Send(t.Context(), foreign, hashed("a"), nil); err == nil || errors.Is(err, ErrNone) || !strings.Contains(err.Error(), "f: it belongs to another user") {
+	if _, err := Send(t.Context(), foreign, socketName("a"), nil); err == nil || errors.Is(err, ErrNone) || !strings.Contains(err.Error(), "f: it belongs to another user") {
 		t.Errorf("it does not say whose folder it is: %v", err)
 	}
 }
@@ -233,11 +233,11 @@ func shortFolder(t *testing.T) string {
 // A run that does not answer, such as one that was stopped, is said to be that, in words.
 func TestNoAnswer(t *testing.T) {
 	folder := shortFolder(t)
-	ln := must.Get(net.Listen("unix", filepath.Join(folder, hashed("a"))))(t)
+	ln := must.Get(net.Listen("unix", filepath.Join(folder, socketName("a"))))(t)
 	defer func() { _ = ln.Close() }()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := Send(ctx, folder, hashed("a"), nil); err == nil || !strings.HasPrefix(err.Error(), "it does not answer within") {
+	if _, err := Send(ctx, folder, socketName("a"), nil); err == nil || !strings.HasPrefix(err.Error(), "it does not answer within") {
 		t.Error(err)
 	}
 }

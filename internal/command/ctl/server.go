@@ -56,11 +56,11 @@ type Server struct {
 	http   *http.Server
 	served sync.WaitGroup
 
-	doing sync.Mutex // one command at a time
-	over  bool       // no further one
+	commandLock sync.Mutex // one command at a time
+	closed      bool       // no further one
 }
 
-// Serve listens under the names, in the folder of the user's runs. It does so until Close.
+// Serve listens for commands under each of the names, in the folder of the user's runs, until Close.
 func Serve(folder string, target Target, of ...string) (*Server, error) {
 	s := &Server{target: target}
 	s.http = &http.Server{Handler: s, ReadTimeout: requestWait, IdleTimeout: idleWait, MaxHeaderBytes: mostRequest}
@@ -75,24 +75,24 @@ func Serve(folder string, target Target, of ...string) (*Server, error) {
 	return s, nil
 }
 
-// listen opens the socket, and removes those that killed runs have left.
+// listen opens the socket of a name. It first removes sockets that killed runs have left in the folder.
 func listen(folder, name string) (*socket.Listener, error) {
-	path, err := place(folder, name)
+	path, err := socketPath(folder, name)
 	if err != nil {
 		return nil, err
 	}
 	if err := socket.OwnFolder(filepath.Dir(path)); err != nil {
 		return nil, err
 	}
-	left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), prefix+"*"+suffix+"*")) // some were not ready yet
-	for _, old := range left[:min(len(left), mostLeft)] {
+	leftovers, _ := filepath.Glob(filepath.Join(filepath.Dir(path), prefix+"*"+suffix+"*")) // some were not ready yet
+	for _, old := range leftovers[:min(len(leftovers), mostLeftovers)] {
 		socket.RemoveDead(old)
 	}
 	return socket.Listen(path)
 }
 
-// mostLeft bounds the sockets that are looked at. The next run looks at the others.
-const mostLeft = 100
+// mostLeftovers bounds the sockets that are looked at. The next run looks at the others.
+const mostLeftovers = 100
 
 // Close takes no further command, and waits for the one that is under way.
 func (s *Server) Close() error {
@@ -105,21 +105,21 @@ func (s *Server) Close() error {
 	if err != nil {
 		err = s.http.Close()
 	}
-	s.doing.Lock()
-	s.over = true
-	s.doing.Unlock()
+	s.commandLock.Lock()
+	s.closed = true
+	s.commandLock.Unlock()
 	s.served.Wait()
 	return err
 }
 
-// ServeHTTP carries a command out.
+// ServeHTTP reads the command in a request, has the target carry it out, and sends the answer.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	answer := func(code int, a Answer) {
 		w.WriteHeader(code)
 		_ = json.NewEncoder(w).Encode(a) // a client that has gone needs none
 	}
-	var q request
+	var req request
 	switch {
 	case r.URL.Path != path:
 		answer(http.StatusNotFound, Answer{Refused: "this headrace does not know " + r.URL.Path + ": use the same version of headrace for both"})
@@ -128,16 +128,16 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(http.StatusMethodNotAllowed, Answer{Refused: "want POST"})
 		return
 	}
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, mostRequest)).Decode(&q); err != nil {
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, mostRequest)).Decode(&req); err != nil {
 		answer(http.StatusBadRequest, Answer{Refused: "the request is not JSON: " + err.Error()})
 		return
 	}
-	c, err := Parse(q.Words)
+	c, err := Parse(req.Words)
 	if err != nil {
 		answer(http.StatusBadRequest, Answer{Refused: err.Error()})
 		return
 	}
-	a, err := s.do(r.Context(), c)
+	a, err := s.runCommand(r.Context(), c)
 	if err != nil {
 		answer(http.StatusBadRequest, Answer{Refused: err.Error()})
 		return
@@ -145,10 +145,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer(http.StatusOK, a)
 }
 
-func (s *Server) do(ctx context.Context, c Command) (Answer, error) {
-	s.doing.Lock()
-	defer s.doing.Unlock()
-	if s.over {
+// runCommand has the target carry out a command, once the one before it has ended. It refuses all commands after
+// Close.
+func (s *Server) runCommand(ctx context.Context, c Command) (Answer, error) {
+	s.commandLock.Lock()
+	defer s.commandLock.Unlock()
+	if s.closed {
 		return Answer{}, errOver
 	}
 	ctx, cancel := context.WithTimeout(ctx, commandWait)

@@ -60,52 +60,52 @@ type Command struct {
 // limitNames lists the limits that may be set, as flags name them.
 var limitNames = []string{"rpm", "tpm", "input-tpm", "output-tpm"}
 
-// Parse reads words. An error says what is allowed.
-func Parse(list []string) (c Command, err error) {
+// Parse reads a command from its words. An error says what is allowed.
+func Parse(list []string) (cmd Command, err error) {
 	if len(list) == 0 {
 		return Command{Word: Status}, nil
 	}
-	c.Word, list = list[0], list[1:]
-	w := wordNamed(c.Word)
-	if w == nil {
-		return c, fmt.Errorf("unknown word %q: %swant %s", c.Word, settings.DidYouMean(settings.Nearest(c.Word, names())), strings.Join(names(), ", "))
+	cmd.Word, list = list[0], list[1:]
+	spec := findWord(cmd.Word)
+	if spec == nil {
+		return cmd, fmt.Errorf("unknown word %q: %swant %s", cmd.Word, settings.DidYouMean(settings.Nearest(cmd.Word, wordNames())), strings.Join(wordNames(), ", "))
 	}
-	least, most := 0, len(strings.Fields(w.args))
-	if c.Word != Reset {
-		least = min(most, 1)
+	leastArgs, mostArgs := 0, len(strings.Fields(spec.args))
+	if cmd.Word != Reset {
+		leastArgs = min(mostArgs, 1)
 	}
-	switch form := strings.TrimSpace(c.Word + " " + w.args); {
-	case len(list) < least:
-		return c, fmt.Errorf("%s: want %s", c.Word, form)
-	case len(list) > most:
-		return c, fmt.Errorf("%s: %q is too much: want %s", c.Word, list[most], form)
+	switch form := strings.TrimSpace(cmd.Word + " " + spec.args); {
+	case len(list) < leastArgs:
+		return cmd, fmt.Errorf("%s: want %s", cmd.Word, form)
+	case len(list) > mostArgs:
+		return cmd, fmt.Errorf("%s: %q is too much: want %s", cmd.Word, list[mostArgs], form)
 	}
-	switch c.Word {
+	switch cmd.Word {
 	case Concurrency:
-		c.N, err = strconv.Atoi(list[0])
-		if err != nil || c.N < 1 || c.N > machine.MaxConcurrency {
-			return c, fmt.Errorf("concurrency %q is invalid: want a number from 1 to %d", list[0], machine.MaxConcurrency)
+		cmd.N, err = strconv.Atoi(list[0])
+		if err != nil || cmd.N < 1 || cmd.N > machine.MaxConcurrency {
+			return cmd, fmt.Errorf("concurrency %q is invalid: want a number from 1 to %d", list[0], machine.MaxConcurrency)
 		}
 	case MaxCost:
-		c.USD, err = strconv.ParseFloat(strings.TrimPrefix(list[0], "$"), 64)
-		if err != nil || !(c.USD > 0 && c.USD <= batch.MostBudget) {
-			return c, fmt.Errorf("max-cost %q is invalid: want USD, more than 0 and at most %.0f", list[0], batch.MostBudget)
+		cmd.USD, err = strconv.ParseFloat(strings.TrimPrefix(list[0], "$"), 64)
+		if err != nil || !(cmd.USD > 0 && cmd.USD <= batch.MostBudget) {
+			return cmd, fmt.Errorf("max-cost %q is invalid: want USD, more than 0 and at most %.0f", list[0], batch.MostBudget)
 		}
 	case LogLevel:
-		if err := c.Level.UnmarshalText([]byte(list[0])); err != nil || !isLevel(list[0]) {
-			return c, fmt.Errorf("log-level %q is invalid: want debug, info, warn or error", list[0])
+		if err := cmd.Level.UnmarshalText([]byte(list[0])); err != nil || !isLevel(list[0]) {
+			return cmd, fmt.Errorf("log-level %q is invalid: want debug, info, warn or error", list[0])
 		}
 	case Report:
-		c.File = list[0]
+		cmd.File = list[0]
 	case Reset:
-		c.Lane = strings.Join(list, "")
+		cmd.Lane = strings.Join(list, "")
 	case Limit:
-		return c, c.readLimits(list)
+		return cmd, cmd.readLimits(list)
 	}
-	return c, nil
+	return cmd, nil
 }
 
-// isLevel refuses what slog reads besides, such as warn+2.
+// isLevel reports whether a text is one of our log levels. slog would also read others, such as warn+2.
 func isLevel(text string) bool {
 	switch strings.ToLower(text) {
 	case "debug", "info", "warn", "error":
@@ -114,7 +114,7 @@ func isLevel(text string) bool {
 	return false
 }
 
-// readLimits reads [LANE] rpm=N tpm=N.
+// readLimits reads the arguments of limit: an optional lane, then pairs such as rpm=N.
 func (c *Command) readLimits(list []string) error {
 	if !strings.Contains(list[0], "=") {
 		c.Lane, list = list[0], list[1:]
@@ -139,7 +139,7 @@ func (c *Command) readLimits(list []string) error {
 	return nil
 }
 
-// On returns limits with those that the command gives.
+// On returns the limits with the command's changes.
 func (c *Command) On(l batch.Limits) batch.Limits {
 	for name, n := range c.Limits {
 		switch name {
@@ -156,7 +156,7 @@ func (c *Command) On(l batch.Limits) batch.Limits {
 	return l
 }
 
-// LimitWords shows limits as the command takes them; "none" if there are none.
+// LimitWords formats limits as the command takes them; "none" if there are none.
 func LimitWords(l batch.Limits) string {
 	var parts []string
 	for k, n := range []float64{l.RPM, l.TPM, l.InputTPM, l.OutputTPM} {
@@ -170,7 +170,7 @@ func LimitWords(l batch.Limits) string {
 	return strings.Join(parts, " ")
 }
 
-// AllWords shows the limits of all lanes, some of which may have others of their own.
+// AllWords formats the limits of all lanes, and counts the lanes that have limits of their own.
 func AllWords(l batch.Limits, others map[string]batch.Limits) string {
 	if len(others) == 0 {
 		return LimitWords(l)
@@ -178,7 +178,8 @@ func AllWords(l batch.Limits, others map[string]batch.Limits) string {
 	return fmt.Sprintf("%s, but for %d of the lanes", LimitWords(l), len(others))
 }
 
-func wordNamed(name string) *word {
+// findWord returns the word of that name; nil if there is none.
+func findWord(name string) *word {
 	for k := range words {
 		if words[k].name == name {
 			return &words[k]
@@ -187,8 +188,8 @@ func wordNamed(name string) *word {
 	return nil
 }
 
-// names lists the words.
-func names() (list []string) {
+// wordNames lists the names of all words, in the order of the help.
+func wordNames() (list []string) {
 	for k := range words {
 		list = append(list, words[k].name)
 	}
