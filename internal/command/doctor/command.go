@@ -58,7 +58,7 @@ func Command(w *world.World) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			w.Release() // there is nothing to save: Ctrl-C has its usual effect
 			d := &doctor{World: w, flags: flags, options: own, patience: longestLook}
-			d.look(cmd.Context(), cmd.Flags(), args)
+			d.runChecks(cmd.Context(), cmd.Flags(), args)
 			if own.json {
 				if err := d.found.printJSON(w.Stdout); err != nil {
 					return err
@@ -95,22 +95,22 @@ type doctor struct {
 	patience time.Duration // with a server that does not answer
 }
 
-// look makes all checks, from the nearest thing to the farthest.
-func (d *doctor) look(ctx context.Context, given *pflag.FlagSet, args []string) {
-	known := d.settings(given)
-	d.input(args, known)
-	d.output(args)
-	d.openFiles()
-	d.screen()
-	if !known {
+// runChecks makes all checks, from those of the settings to those of the provider.
+func (d *doctor) runChecks(ctx context.Context, given *pflag.FlagSet, args []string) {
+	settingsHold := d.checkSettings(given)
+	d.checkInput(args, settingsHold)
+	d.checkOutput(args)
+	d.checkOpenFiles()
+	d.checkTerminal()
+	if !settingsHold {
 		d.found.add(Finding{Check: Network, State: Skipped, Text: "not looked at, as the settings have a fault"})
 		return
 	}
-	d.provider(ctx)
+	d.checkProvider(ctx)
 }
 
-// settings completes the flags, and lists those that are set. It reports whether they hold.
-func (d *doctor) settings(given *pflag.FlagSet) bool {
+// checkSettings completes the flags, lists those that are set, and reports whether they are valid.
+func (d *doctor) checkSettings(given *pflag.FlagSet) bool {
 	err := d.flags.Complete(given, d.Env)
 	if err == nil {
 		_, err = schema.Of(d.flags)
@@ -122,14 +122,14 @@ func (d *doctor) settings(given *pflag.FlagSet) bool {
 	text := "all have their defaults"
 	all := slices.DeleteFunc(slices.Clone(d.flags.Given), func(s event.Setting) bool { return s.Name == "json" || s.Name == "offline" })
 	if n := len(all); n > 0 {
-		text = fmt.Sprintf("%s set: %s", words.Count(n, "setting"), listed(all))
+		text = fmt.Sprintf("%s set: %s", words.Count(n, "setting"), settingsText(all))
 	}
 	d.found.add(Finding{Check: Settings, State: Well, Text: text})
 	return true
 }
 
-// listed shows settings with the origin of each.
-func listed(all []event.Setting) string {
+// settingsText lists settings, each with its value and its origin.
+func settingsText(all []event.Setting) string {
 	var parts []string
 	for _, s := range all {
 		value := "not shown"
@@ -141,8 +141,8 @@ func listed(all []event.Setting) string {
 	return strings.Join(parts, ", ")
 }
 
-// screen says what a run would show.
-func (d *doctor) screen() {
+// checkTerminal notes what a run would show here: its panel, or plain lines.
+func (d *doctor) checkTerminal() {
 	text := "standard error is no terminal: a run shows plain lines"
 	if d.Terminal.Size != nil {
 		columns, rows := d.Terminal.Size()

@@ -212,7 +212,7 @@ func TestSilentServer(t *testing.T) {
 	nothing := func(string) (string, bool) { return "", false }
 	must.Do(t, flags.Complete(fs, nothing))
 	d := &doctor{World: &world.World{Clock: clockwork.NewRealClock(), Env: nothing}, flags: flags, patience: time.Millisecond}
-	if d.servers(t.Context()) || d.found.code != exit.Stopped || !strings.Contains(d.found.all[0].Text, "no answer within 1 ms") {
+	if d.checkServers(t.Context()) || d.found.code != exit.Stopped || !strings.Contains(d.found.all[0].Text, "no answer within 1 ms") {
 		t.Error(d.found)
 	}
 }

@@ -24,25 +24,25 @@ import (
 	"github.com/headrace/headrace/internal/disk"
 )
 
-// input reads the input to its end, as a run does before its first call.
-func (d *doctor) input(args []string, known bool) {
+// checkInput reads the input to its end, as a run does before its first call.
+func (d *doctor) checkInput(args []string, settingsHold bool) {
 	switch {
 	case len(args) == 0:
 		return
 	case slices.Contains(args, "-"):
 		d.found.add(Finding{Check: Input, State: Skipped, Text: "standard input can be read only once"})
 		return
-	case !known:
+	case !settingsHold:
 		d.found.add(Finding{Check: Input, State: Skipped, Text: "not read, as the settings have a fault"})
 		return
 	}
-	if err := d.scan(args); err != nil {
-		d.badInput(err)
+	if err := d.scanInput(args); err != nil {
+		d.addInputFaults(err)
 	}
 }
 
-// badInput keeps what is wrong with an input: its lines, or what they lack.
-func (d *doctor) badInput(err error) {
+// addInputFaults adds a fault for each bad line of the input, or one for the missing model.
+func (d *doctor) addInputFaults(err error) {
 	end, is := errors.AsType[*exit.Ending](err)
 	if text, _, lacks := strings.Cut(exit.PlainText(err), "; nothing was called. Name a model"); lacks {
 		d.found.fault(exit.Usage, Finding{Check: Input, Text: text, Do: "add --model NAME"})
@@ -60,8 +60,8 @@ func (d *doctor) badInput(err error) {
 	}
 }
 
-// scan finds what a run would refuse before its first call, and keeps the first model.
-func (d *doctor) scan(args []string) error {
+// scanInput counts the items, finds what a run would refuse before its first call, and keeps the first model.
+func (d *doctor) scanInput(args []string) error {
 	inputs, err := settings.Matching(args)
 	if err != nil {
 		return err
@@ -90,20 +90,21 @@ func (d *doctor) scan(args []string) error {
 			return exit.Refuse("%s: %v: correct the models of the lines, or lanes and pools in %s", src.Name, err, d.flags.Config)
 		}
 	}
-	one := Finding{Check: Input, State: Well, Text: fmt.Sprintf("%s: %s", src.Name, words.Count(items, "item"))}
+	finding := Finding{Check: Input, State: Well, Text: fmt.Sprintf("%s: %s", src.Name, words.Count(items, "item"))}
 	if bad := found.Bad.All + found.Untranslatable.All; bad > 0 {
-		one.State, one.Text = Warning, fmt.Sprintf("%s, and %s that a run leaves out", one.Text, words.Count(bad, "line"))
-		one.Do = "headrace plan names them without --on-bad-line and --on-untranslatable"
+		finding.State, finding.Text = Warning, fmt.Sprintf("%s, and %s that a run leaves out", finding.Text, words.Count(bad, "line"))
+		finding.Do = "headrace plan names them without --on-bad-line and --on-untranslatable"
 	}
 	if items == 0 {
-		one.State, one.Do = Warning, "check the file: there is nothing to do"
+		finding.State, finding.Do = Warning, "check the file: there is nothing to do"
 	}
-	d.found.add(one)
+	d.found.add(finding)
 	return nil
 }
 
-// past refuses files of results that a run would not continue, or not put aside with --fresh.
-func (d *doctor) past(inputs []string) error {
+// checkEarlierResults returns an error if a run could not continue the files of results. With --fresh it checks that
+// they may be put aside.
+func (d *doctor) checkEarlierResults(inputs []string) error {
 	output, failed := d.flags.Output, d.flags.ErrorsPath()
 	if d.flags.Fresh {
 		_, err := journal.MayStartOver(output, inputs...)
@@ -130,15 +131,15 @@ func (d *doctor) past(inputs []string) error {
 	return nil
 }
 
-// output looks at the place of the results, and measures the disk under it.
-func (d *doctor) output(args []string) {
+// checkOutput checks that a run may write to its output, and then measures the disk under it.
+func (d *doctor) checkOutput(args []string) {
 	path := d.flags.Output
 	if path == "" || d.flags.ToStdout() {
 		return
 	}
 	info, err := os.Stat(path)
 	who, locked := journal.LockedBy(path)
-	one := Finding{Check: Output, State: Well}
+	finding := Finding{Check: Output, State: Well}
 	switch {
 	case err == nil && !info.Mode().IsRegular():
 		d.found.fault(exit.Usage, Finding{Check: Output, Text: path + " is not a regular file", Do: "name another with -o"})
@@ -147,11 +148,11 @@ func (d *doctor) output(args []string) {
 		d.found.fault(exit.Usage, Finding{Check: Output, Text: fmt.Sprintf("%s is in use by %s", path, who), Do: "wait for that run to end, or name another with -o"})
 		return
 	case err == nil && d.flags.Fresh:
-		one.Text = fmt.Sprintf("%s has %d bytes: a run starts over, and keeps it under another name", path, info.Size())
+		finding.Text = fmt.Sprintf("%s has %d bytes: a run starts over, and keeps it under another name", path, info.Size())
 	case err == nil:
-		one.Text = fmt.Sprintf("%s has %d bytes: a run continues it", path, info.Size())
+		finding.Text = fmt.Sprintf("%s has %d bytes: a run continues it", path, info.Size())
 	case errors.Is(err, fs.ErrNotExist):
-		one.Text = path + " will be made"
+		finding.Text = path + " will be made"
 	default:
 		d.found.fault(exit.Usage, Finding{Check: Output, Text: fmt.Sprintf("%s: %v", path, disk.Bare(err)), Do: "check the permissions of the file and its folder"})
 		return
@@ -165,25 +166,25 @@ func (d *doctor) output(args []string) {
 		_ = file.Close()
 	}
 	inputs, _ := settings.Matching(args) // its fault is one of the input
-	if err := d.past(inputs); err != nil {
+	if err := d.checkEarlierResults(inputs); err != nil {
 		d.found.refusal(Output, err)
 		return
 	}
-	d.found.add(one)
-	d.disk(filepath.Dir(path))
+	d.found.add(finding)
+	d.checkDisk(filepath.Dir(path))
 }
 
 // Bounds of a disk that is fit for a run.
 const (
-	trySyncs  = 20                    // enough for a median, and half a second on a slow disk
-	slowSync  = 50 * time.Millisecond // above it, a run that waits for each sync answers fewer than 20 items a second and worker
-	leastRoom = 64 << 20              // bytes: some 20,000 short results
-	lineBytes = 2048                  // of a line of results, and of its place in the state and timeline
+	syncCount      = 20                    // enough for a median, and half a second on a slow disk
+	slowSync       = 50 * time.Millisecond // above it, a run that waits for each sync answers fewer than 20 items a second and worker
+	leastFreeBytes = 64 << 20              // bytes: some 20,000 short results
+	resultBytes    = 2048                  // of a line of results, and of its place in the state and timeline
 )
 
-// disk measures how long a sync takes in a folder, and says how much room there is.
-func (d *doctor) disk(folder string) {
-	times, err := syncs(folder, d.Clock.Now)
+// checkDisk measures how long a sync takes in a folder, and how much space is free.
+func (d *doctor) checkDisk(folder string) {
+	times, err := timeSyncs(folder, d.Clock.Now)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		d.found.fault(exit.Usage, Finding{Check: Disk, Text: folder + ": there is no such folder", Do: "make it: mkdir -p " + settings.ShellQuote(folder)})
@@ -197,26 +198,27 @@ func (d *doctor) disk(folder string) {
 	}
 	slices.Sort(times)
 	median, slow := times[len(times)/2], times[len(times)-1]
-	one := Finding{Check: Disk, State: Well, Text: fmt.Sprintf("a sync takes %s, and %s at the most", milliseconds(median), milliseconds(slow))}
+	finding := Finding{Check: Disk, State: Well, Text: fmt.Sprintf("a sync takes %s, and %s at the most", milliseconds(median), milliseconds(slow))}
 	if median > slowSync {
-		one.State, one.Do = Warning, "use a local disk, or --durable os if a loss of power may cost the last results"
+		finding.State, finding.Do = Warning, "use a local disk, or --durable os if a loss of power may cost the last results"
 	}
-	room, known := roomAt(folder)
+	room, known := freeBytes(folder)
 	if known {
-		one.Text += fmt.Sprintf("; %s MiB are free", words.Number(int(room>>20)))
+		finding.Text += fmt.Sprintf("; %s MiB are free", words.Number(int(room>>20)))
 	}
-	if known && room < leastRoom {
-		one.State, one.Do = Warning, fmt.Sprintf("make room: %d MiB hold about %s results", leastRoom>>20, words.Number(leastRoom/lineBytes))
+	if known && room < leastFreeBytes {
+		finding.State, finding.Do = Warning, fmt.Sprintf("make room: %d MiB hold about %s results", leastFreeBytes>>20, words.Number(leastFreeBytes/resultBytes))
 	}
-	d.found.add(one)
+	d.found.add(finding)
 }
 
+// milliseconds formats a duration in milliseconds.
 func milliseconds(t time.Duration) string {
 	return fmt.Sprintf("%.1f ms", float64(t)/float64(time.Millisecond))
 }
 
-// syncs writes a short file in a folder, syncs it some times, and removes it.
-func syncs(folder string, now func() time.Time) (times []time.Duration, err error) {
+// timeSyncs writes to a short file in a folder, and returns how long each sync took. It removes the file.
+func timeSyncs(folder string, now func() time.Time) (times []time.Duration, err error) {
 	file, err := os.CreateTemp(folder, ".headrace-doctor-*")
 	if err != nil {
 		return nil, err
@@ -225,8 +227,8 @@ func syncs(folder string, now func() time.Time) (times []time.Duration, err erro
 		_ = file.Close()
 		_ = os.Remove(file.Name())
 	}()
-	line := make([]byte, lineBytes)
-	for range trySyncs {
+	line := make([]byte, resultBytes)
+	for range syncCount {
 		began := now()
 		if _, err := file.Write(line); err != nil {
 			return nil, err
@@ -239,16 +241,16 @@ func syncs(folder string, now func() time.Time) (times []time.Duration, err erro
 	return times, nil
 }
 
-// openFiles compares the limit of open files with the calls in flight.
-func (d *doctor) openFiles() {
+// checkOpenFiles warns if the limit on open files is too low for --concurrency.
+func (d *doctor) checkOpenFiles() {
 	limit, asked := world.OpenFiles(), d.flags.Concurrency
 	if limit == 0 {
 		return
 	}
-	one := Finding{Check: Files, State: Well, Text: fmt.Sprintf("%s may be open, and %s in flight", words.Count(int(min(limit, 1<<30)), "file"), words.Count(asked, "call"))}
+	finding := Finding{Check: Files, State: Well, Text: fmt.Sprintf("%s may be open, and %s in flight", words.Count(int(min(limit, 1<<30)), "file"), words.Count(asked, "call"))}
 	if fits := account.CallsWithin(limit, asked); fits < asked {
-		one.State, one.Text = Warning, fmt.Sprintf("at most %d files may be open, too few for --concurrency %d: a run lowers it to %d", limit, asked, fits)
-		one.Do = fmt.Sprintf("ulimit -n %d", asked+account.OwnFiles)
+		finding.State, finding.Text = Warning, fmt.Sprintf("at most %d files may be open, too few for --concurrency %d: a run lowers it to %d", limit, asked, fits)
+		finding.Do = fmt.Sprintf("ulimit -n %d", asked+account.OwnFiles)
 	}
-	d.found.add(one)
+	d.found.add(finding)
 }

@@ -54,7 +54,7 @@ type findings struct {
 	secrets []string
 }
 
-// add keeps a finding, without keys, on one printable line.
+// add keeps a finding. Its texts are made printable, without keys, and get one line each.
 func (f *findings) add(one Finding) {
 	clean := func(text string) string {
 		text = provider.RedactText(exit.WithoutSecrets(text), f.secrets...)
@@ -64,8 +64,8 @@ func (f *findings) add(one Finding) {
 	f.all = append(f.all, one)
 }
 
-// fault keeps a finding that ends the command with that code. What is wrong on this machine comes
-// before what the provider says of it.
+// fault keeps a finding that makes the command exit with that code. A fault of this machine outranks one of the
+// provider.
 func (f *findings) fault(code int, one Finding) {
 	one.State = Fault
 	if f.code == exit.OK || code == exit.Usage {
@@ -74,7 +74,7 @@ func (f *findings) fault(code int, one Finding) {
 	f.add(one)
 }
 
-// refusal keeps the error of a setting or a file as a fault.
+// refusal keeps an error of a setting or a file: each of its lines is a fault.
 func (f *findings) refusal(check string, err error) {
 	text, _, _ := strings.Cut(exit.PlainText(err), "\nthen run:")
 	for line := range strings.SplitSeq(text, "\n") {
@@ -92,8 +92,8 @@ func (f *findings) count(state State) (n int) {
 	return n
 }
 
-// sum says in a few words what was found.
-func (f *findings) sum() string {
+// summary counts the faults and warnings, in a few words.
+func (f *findings) summary() string {
 	switch faults, warnings := f.count(Fault), f.count(Warning); {
 	case faults > 0 && warnings > 0:
 		return fmt.Sprintf("%s and %s", words.Count(faults, "fault"), words.Count(warnings, "warning"))
@@ -105,7 +105,7 @@ func (f *findings) sum() string {
 	return "no fault"
 }
 
-// print shows the findings as columns, with the remedy of each below it.
+// print prints the findings in columns, each with its remedy below it.
 func (f *findings) print(out io.Writer) {
 	for _, one := range f.all {
 		text := one.Text
@@ -117,7 +117,7 @@ func (f *findings) print(out io.Writer) {
 			fmt.Fprintf(out, "%21s%s\n", "do: ", one.Do)
 		}
 	}
-	fmt.Fprintln(out, f.sum())
+	fmt.Fprintln(out, f.summary())
 }
 
 // report is the form of --json.
@@ -132,6 +132,7 @@ type report struct {
 // reportFormat is the version of that form: a field that goes or changes its meaning raises the first number.
 const reportFormat = "1.0"
 
+// printJSON prints the findings as the report of --json.
 func (f *findings) printJSON(out io.Writer) error {
 	e := json.NewEncoder(out)
 	e.SetEscapeHTML(false)
