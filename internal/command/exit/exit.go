@@ -47,8 +47,8 @@ func IsEnd(err error) bool {
 // Refuse ends a command before any call.
 func Refuse(format string, args ...any) error { return End(Usage, format, args...) }
 
-// Report prints how a command ended and returns its exit code. The command that resumes it
-// is the last line, alone, to be copied.
+// Report prints how a command ended, and returns its exit code. The command that resumes is alone on the last line,
+// so that it can be copied.
 func Report(out io.Writer, err error) int {
 	if err == nil {
 		return OK
@@ -100,8 +100,7 @@ func EndOf(code int, err error) error {
 // already.
 type OwnLines string
 
-// Sayf is fmt.Sprintf, but keeps each argument on its line, no matter where its text comes
-// from.
+// Sayf formats like fmt.Sprintf, but makes each argument printable on one line, no matter where its text comes from.
 func Sayf(format string, args ...any) string {
 	safe := make([]any, len(args))
 	for i, arg := range args {
@@ -117,8 +116,7 @@ func Sayf(format string, args ...any) string {
 	return fmt.Sprintf(format, safe...)
 }
 
-// linesOf returns an error's text: a line, or one for each of several errors that were
-// joined.
+// linesOf returns the text of an error. Several errors that were joined get a line each.
 func linesOf(err error) string {
 	if own, ok := err.(*Ending); ok { //nolint:errorlint // the error itself, not what it wraps
 		return own.Text

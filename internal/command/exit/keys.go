@@ -35,8 +35,8 @@ func WithoutSecrets(text string) string {
 // shortest keys that providers give are longer, and most names of variables are shorter.
 const leastKey = 20
 
-// LooksLikeKey is true of the known shapes, and of long texts with digits and small letters:
-// names of variables seldom have both.
+// LooksLikeKey reports whether a text may be a key: it has a known shape, or is long and has digits and small
+// letters. Names of variables seldom have both.
 func LooksLikeKey(text string) bool {
 	return WithoutKeys(text) != text ||
 		len(text) >= leastKey && strings.ContainsAny(text, "0123456789") && strings.ToUpper(text) != text

@@ -26,8 +26,7 @@ func (t *Told) Write(p []byte) (int, error) {
 // Broken reports whether a write has failed.
 func (t *Told) Broken() bool { return t.err != nil }
 
-// End returns how a command ends whose texts may not have arrived. An ending of its own that is no
-// success stays.
+// End returns the error with which the command ends. A failed write replaces any error but an [Ending].
 func (t *Told) End(err error) error {
 	switch {
 	case t.err == nil, IsEnd(err):
@@ -38,5 +37,5 @@ func (t *Told) End(err error) error {
 	return &Ending{Code: Output, Text: fmt.Sprintf("standard output could not be written: %s", PlainText(t.err))}
 }
 
-// IsClosedPipe tells a reader that has gone (| head) from a fault.
+// IsClosedPipe reports whether a write failed because its reader has gone, as with | head.
 func IsClosedPipe(err error) bool { return errors.Is(err, syscall.EPIPE) }
