@@ -17,7 +17,7 @@ type form interface {
 // formats are the words of --format.
 var formats = []string{"csv", "tsv", "jsonl", "md"}
 
-// formOf returns the form of a word among the formats.
+// formOf returns the form for a value of --format.
 func formOf(word string, spreadsheet bool) form {
 	switch word {
 	case "tsv":
@@ -37,35 +37,37 @@ type table struct {
 	scratch   []byte
 }
 
-// mark tells spreadsheets that the text is UTF-8.
-const mark = "\uFEFF"
+// byteOrderMark tells spreadsheets that the text is UTF-8.
+const byteOrderMark = "\uFEFF"
 
+// head appends the names of the columns as the first line.
 func (t *table) head(dst []byte, columns []column) []byte {
 	if t.guarded {
-		dst = append(dst, mark...)
+		dst = append(dst, byteOrderMark...)
 	}
 	for i, c := range columns {
 		if i > 0 {
 			dst = append(dst, t.separator)
 		}
-		dst = t.text(dst, []byte(c.name))
+		dst = t.appendText(dst, []byte(c.name))
 	}
 	return append(dst, '\n')
 }
 
+// row appends a line with a cell for each column. JSON objects and lists become text.
 func (t *table) row(dst []byte, columns []column, r *row) []byte {
 	for i := range columns {
 		if i > 0 {
 			dst = append(dst, t.separator)
 		}
-		v := columns[i].of(r)
+		v := columns[i].valueIn(r)
 		switch {
 		case v.kind == missing && len(columns) == 1:
 			dst = append(dst, `""`...) // readers pass over an empty line
 		case v.kind == missing:
 		case v.kind == isText || rawjson.IsString(v.json) || v.json[0] == '{' || v.json[0] == '[':
-			t.scratch = v.contents(t.scratch[:0])
-			dst = t.text(dst, t.scratch)
+			t.scratch = v.appendContents(t.scratch[:0])
+			dst = t.appendText(dst, t.scratch)
 		default:
 			dst = append(dst, v.json...)
 		}
@@ -73,8 +75,8 @@ func (t *table) row(dst []byte, columns []column, r *row) []byte {
 	return append(dst, '\n')
 }
 
-// contents appends the text of a value as people read it.
-func (v value) contents(dst []byte) []byte {
+// appendContents appends the text of a value as people read it: strings without quotes and escapes.
+func (v value) appendContents(dst []byte) []byte {
 	switch {
 	case v.kind == isText:
 		return append(dst, v.text...)
@@ -92,9 +94,9 @@ func (v value) contents(dst []byte) []byte {
 	return append(dst, v.json...)
 }
 
-// text appends a cell of text. An empty text is "": a cell without a value has no quotes. Readers of CSV
-// stop at NUL, so it becomes U+FFFD.
-func (t *table) text(dst, text []byte) []byte {
+// appendText appends a cell of text, quoted where that is needed. An empty text is "", while a missing value has no
+// quotes. NUL becomes U+FFFD, as readers of CSV stop at it.
+func (t *table) appendText(dst, text []byte) []byte {
 	if bytes.IndexByte(text, 0) >= 0 {
 		text = bytes.ReplaceAll(text, []byte{0}, []byte("\uFFFD"))
 	}
@@ -124,6 +126,7 @@ type jsonLines struct{}
 
 func (jsonLines) head(dst []byte, _ []column) []byte { return dst }
 
+// row appends an object with a member for each column; a missing value is null.
 func (jsonLines) row(dst []byte, columns []column, r *row) []byte {
 	for i := range columns {
 		c, before := &columns[i], byte(',')
@@ -131,7 +134,7 @@ func (jsonLines) row(dst []byte, columns []column, r *row) []byte {
 			before = '{'
 		}
 		dst = append(rawjson.AppendString(append(dst, before), c.name), ':')
-		v := c.of(r)
+		v := c.valueIn(r)
 		switch {
 		case v.kind == missing:
 			dst = append(dst, "null"...)
@@ -149,6 +152,7 @@ func (jsonLines) row(dst []byte, columns []column, r *row) []byte {
 // markdown is a table of GitHub's Markdown.
 type markdown struct{ scratch []byte }
 
+// head appends the names of the columns, and the line below them that Markdown demands.
 func (m *markdown) head(dst []byte, columns []column) []byte {
 	for _, c := range columns {
 		dst = append(append(dst, "| "...), cell(c.name)+" "...)
@@ -156,11 +160,12 @@ func (m *markdown) head(dst []byte, columns []column) []byte {
 	return append(dst, "|\n|"+strings.Repeat("---|", len(columns))+"\n"...)
 }
 
+// row appends a line with a cell for each column.
 func (m *markdown) row(dst []byte, columns []column, r *row) []byte {
 	for i := range columns {
 		dst = append(dst, "| "...)
-		if v := columns[i].of(r); v.kind != missing {
-			m.scratch = v.contents(m.scratch[:0])
+		if v := columns[i].valueIn(r); v.kind != missing {
+			m.scratch = v.appendContents(m.scratch[:0])
 			dst = append(dst, cell(string(m.scratch))...)
 		}
 		dst = append(dst, ' ')
@@ -168,7 +173,7 @@ func (m *markdown) row(dst []byte, columns []column, r *row) []byte {
 	return append(dst, "|\n"...)
 }
 
-// cell makes a text stand in a cell as it is: on one line, and without marks of its own.
+// cell escapes a text for a cell of a Markdown table: it stays on one line, and none of it is markup.
 func cell(text string) string {
 	lines := strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n")
 	for i, line := range lines {

@@ -31,8 +31,8 @@ const (
 	fromPath
 )
 
-// known are the columns that --fields chooses from. The first ones are there without it.
-var known = [...]column{
+// knownColumns are the columns that --fields chooses from. The first ones are there without it.
+var knownColumns = [...]column{
 	{name: "id", from: fromID},
 	{name: "line"},
 	{name: "model"},
@@ -62,11 +62,11 @@ var known = [...]column{
 	{name: "body", from: fromBody},
 }
 
-// usual is the number of known columns that are there without --fields.
-const usual = 14
+// usualColumns is the number of known columns that are there without --fields.
+const usualColumns = 14
 
-// of returns what of an item the column shows.
-func (c *column) of(r *row) value {
+// valueIn returns the value that the column shows of an item.
+func (c *column) valueIn(r *row) value {
 	name := c.member
 	if name == "" {
 		name = c.name
@@ -74,11 +74,11 @@ func (c *column) of(r *row) value {
 	var in []byte
 	switch c.from {
 	case fromOwn:
-		return jsonOf(*r.own.at(name))
+		return jsonValue(*r.own.member(name))
 	case fromID:
-		return jsonOf(r.id)
+		return jsonValue(r.id)
 	case fromPath:
-		return jsonOf(c.path.of(r))
+		return jsonValue(c.path.valueIn(r))
 	case fromUsage:
 		in = r.own.usage
 	case fromFault:
@@ -93,21 +93,21 @@ func (c *column) of(r *row) value {
 		case fromFinish:
 			return r.finish
 		}
-		return jsonOf(r.body)
+		return jsonValue(r.body)
 	}
-	return jsonOf(rawjson.Lookup(in, name))
+	return jsonValue(rawjson.Lookup(in, name))
 }
 
 // Fields returns the names of all known columns.
 func Fields() (names []string) {
-	for _, c := range &known {
+	for _, c := range &knownColumns {
 		names = append(names, c.name)
 	}
 	return names
 }
 
-// index returns the place of the column of a name, -1 if there is none.
-func index(columns []column, name string) int {
+// columnIndex returns the index of the column of that name; -1 if there is none.
+func columnIndex(columns []column, name string) int {
 	for i := range columns {
 		if columns[i].name == name {
 			return i
@@ -116,17 +116,17 @@ func index(columns []column, name string) int {
 	return -1
 }
 
-// chosen returns the columns that the flags name: --fields, or the usual ones, then those of --field.
-func (f *flags) chosen() (list []column, err error) {
+// chosenColumns returns the columns of --fields, or the usual ones, followed by those of --field.
+func (f *flags) chosenColumns() (list []column, err error) {
 	if len(f.fields) == 0 {
-		list = append(list, known[:usual]...)
+		list = append(list, knownColumns[:usualColumns]...)
 	}
 	for _, name := range f.fields {
-		i := index(known[:], name)
+		i := columnIndex(knownColumns[:], name)
 		if i < 0 {
 			return nil, fmt.Errorf("--fields: %q is not known: %suse %s, or --field NAME=PATH", name, settings.DidYouMean(settings.Nearest(name, Fields())), strings.Join(Fields(), ", "))
 		}
-		list = append(list, known[i])
+		list = append(list, knownColumns[i])
 	}
 	for _, given := range f.field {
 		name, at, cut := strings.Cut(given, "=")
@@ -143,7 +143,7 @@ func (f *flags) chosen() (list []column, err error) {
 		list = append(list, column{name: name, from: fromPath, path: p})
 	}
 	for i, c := range list {
-		if index(list[:i], c.name) >= 0 {
+		if columnIndex(list[:i], c.name) >= 0 {
 			return nil, fmt.Errorf("two columns have the name %q: choose another", c.name)
 		}
 	}
@@ -160,7 +160,7 @@ type names struct {
 	known map[string]bool
 }
 
-// add adds the names of an object's members, up to the bound.
+// add adds the names of an object's members. More names than the bound are an error.
 func (n *names) add(object []byte) error {
 	for w := rawjson.WalkIn(object); w.Next(); w.Skip() {
 		if n.known[string(w.Name)] {
@@ -178,12 +178,12 @@ func (n *names) add(object []byte) error {
 	return nil
 }
 
-// more returns the columns of names under a root. A name that is taken, or that must not stand alone,
-// gets the root before it.
-func (n *names) more(root string, alone bool, taken []column) (list []column) {
+// columnsUnder returns a column for each name under a root. The title starts with the root if the name is taken, or
+// may not stand alone.
+func (n *names) columnsUnder(root string, alone bool, taken []column) (list []column) {
 	for _, name := range n.list {
 		title := name
-		if !alone || index(taken, name) >= 0 {
+		if !alone || columnIndex(taken, name) >= 0 {
 			title = root + "." + name
 		}
 		p := path{{name: root}, {name: name}}

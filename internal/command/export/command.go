@@ -42,7 +42,7 @@ the input. Nothing is changed.
 A value that an answer does not have is an empty cell, or null in JSONL: an answer without words has
 no text, and a cost that is not known is not 0. text and finish know every dialect, and are those of
 the first choice. cost_usd and the tokens are those of the last try. Other columns for --fields:
-  ` + strings.Join(Fields()[usual:], ", ") + `
+  ` + strings.Join(Fields()[usualColumns:], ", ") + `
 
 --field NAME=PATH adds a column for any value. A path begins with ` + strings.Join(roots[:4], ", ") + `
 (parts of the line), answer (the text of the answer, if it is a JSON object) or input (with --join).
@@ -62,7 +62,7 @@ stop, becomes U+FFFD. headrace help data has lines for pandas, DuckDB, jq and R.
 	fs.StringVar(&f.format, "format", "", "csv, tsv, jsonl or md (default: by the ending of --output, else csv)")
 	fs.StringVar(&f.errors, "errors", "", "file of failed items (default: OUTPUT with .errors before its ending)")
 	fs.BoolVar(&f.failed, "failed", false, "only items that failed")
-	fs.StringSliceVar(&f.fields, "fields", nil, "columns, in this order (default: "+strings.Join(Fields()[:usual], ",")+")")
+	fs.StringSliceVar(&f.fields, "fields", nil, "columns, in this order (default: "+strings.Join(Fields()[:usualColumns], ",")+")")
 	fs.StringArrayVar(&f.field, "field", nil, "one more column, as in tool=response.body.choices[0].message.tool_calls (repeatable)")
 	fs.BoolVar(&f.json, "json", false, "read answers as JSON objects, and make their members columns")
 	fs.StringArrayVar(&f.join, "join", nil, "add the fields of the input's lines, by id: JSONL, repeatable; takes 16 bytes of memory a line")
@@ -74,8 +74,8 @@ stop, becomes U+FFFD. headrace help data has lines for pandas, DuckDB, jq and R.
 	return cmd
 }
 
-// notWritten lists endings of tables whose readers would refuse a CSV of that name.
-var notWritten = []string{".xlsx", ".xls", ".ods", ".parquet", ".feather", ".arrow"}
+// unsupportedEndings lists endings of tables whose readers would refuse a CSV of that name.
+var unsupportedEndings = []string{".xlsx", ".xls", ".ods", ".parquet", ".feather", ".arrow"}
 
 // complete checks the flags, and returns the columns that they name.
 func (f *flags) complete(output string) ([]column, error) {
@@ -85,7 +85,7 @@ func (f *flags) complete(output string) ([]column, error) {
 	if ending := strings.TrimPrefix(strings.ToLower(filepath.Ext(f.file)), "."); f.format == "" && slices.Contains(formats, ending) {
 		f.format = ending
 	}
-	if ending := strings.ToLower(filepath.Ext(f.file)); f.format == "" && slices.Contains(notWritten, ending) {
+	if ending := strings.ToLower(filepath.Ext(f.file)); f.format == "" && slices.Contains(unsupportedEndings, ending) {
 		return nil, fmt.Errorf("--output: %s: no %s is made: write a .csv, and headrace help data says how other programs read it", f.file, ending)
 	}
 	f.format = cmp.Or(f.format, "csv")
@@ -106,13 +106,14 @@ func (f *flags) complete(output string) ([]column, error) {
 		}
 	}
 	for _, name := range f.join {
-		if packed(name) {
+		if isUnjoinable(name) {
 			return nil, fmt.Errorf("--join: %s: want JSONL that is not compressed", name)
 		}
 	}
-	return f.chosen()
+	return f.chosenColumns()
 }
 
+// run checks the flags and writes the table. It returns an ending with the exit code of what failed.
 func (f *flags) run(w *world.World, output string) error {
 	columns, err := f.complete(output)
 	if err != nil {
@@ -132,12 +133,12 @@ func (f *flags) run(w *world.World, output string) error {
 	case err != nil:
 		return exit.Refuse("%s", exit.PlainText(err))
 	}
-	t.say(w.Stderr)
+	t.printNotes(w.Stderr)
 	return nil
 }
 
-// say says what was written to a file, and what of it is missing.
-func (t *task) say(out io.Writer) {
+// printNotes prints the size of the table, and how many items lack a line in the input or a JSON object.
+func (t *task) printNotes(out io.Writer) {
 	if t.flags.file != "" {
 		fmt.Fprintf(out, "headrace: %s: %s, %s\n", printable.Line(t.flags.file), words.Count(t.rows, "row"), words.Count(len(t.columns), "column"))
 	}

@@ -214,7 +214,7 @@ func TestAnswersAsColumns(t *testing.T) {
 func TestJoin(t *testing.T) {
 	folder := t.TempDir()
 	one, two := filepath.Join(folder, "1.jsonl"), filepath.Join(folder, "2.jsonl")
-	must.Do(t, os.WriteFile(one, []byte(mark+`{"id":"item-1","prompt":"p1"}`+"\n\n"+`{"prompt":"p`+strings.Repeat("3", 2*windowSize)+`"}`+"\nno json\n"+`{"id":"item-10","prompt":"p10"}`), 0o600))
+	must.Do(t, os.WriteFile(one, []byte(byteOrderMark+`{"id":"item-1","prompt":"p1"}`+"\n\n"+`{"prompt":"p`+strings.Repeat("3", 2*windowSize)+`"}`+"\nno json\n"+`{"id":"item-10","prompt":"p10"}`), 0o600))
 	must.Do(t, os.WriteFile(two, []byte(`{"custom_id":"item-2","prompt":"p2","extra":[1]}`+"\r\n"+`{"id":7,"prompt":"p7"}`+"\n"+`{"id":"own","prompt":"p8","body":{"n":1}}`+"\n"+`{"id":"other","prompt":"p9","params":{}}`), 0o600))
 	bare, number := lineOf(3, fmt.Sprintf(chat, `"c"`)), lineOf(4, fmt.Sprintf(chat, `"d"`))
 	bare.CustomID, number.CustomID = "line-000003", "7"
@@ -265,8 +265,8 @@ func TestSpreadsheet(t *testing.T) {
 		lines = append(lines, lineOf(n+1, fmt.Sprintf(chat, must.Get(json.Marshal(text))(t))))
 	}
 	got := exported(t, output(t, lines...), flags{spreadsheet: true, fields: []string{"text", "line"}})
-	rows := must.Get(csv.NewReader(strings.NewReader(strings.TrimPrefix(got, mark))).ReadAll())(t)
-	if !strings.HasPrefix(got, mark) {
+	rows := must.Get(csv.NewReader(strings.NewReader(strings.TrimPrefix(got, byteOrderMark))).ReadAll())(t)
+	if !strings.HasPrefix(got, byteOrderMark) {
 		t.Errorf("%q", got)
 	}
 	for n, text := range texts {

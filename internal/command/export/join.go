@@ -17,12 +17,12 @@ import (
 
 // An input finds the lines of prompt files by their ids. It keeps 16 bytes for each line.
 type input struct {
-	files []*window
-	seed  maphash.Seed
-	lines places // by hash, once all were read
-	names names  // of all fields but ids
-	room  []rawjson.Member
-	of    rawjson.Parser
+	files   []*window
+	seed    maphash.Seed
+	lines   places // by hash, once all were read
+	names   names  // of all fields but ids
+	members []rawjson.Member
+	parser  rawjson.Parser
 }
 
 // A place is where a line is, and the number by which it is sorted. Of the input the number is a hash of the line's id,
@@ -55,7 +55,7 @@ func openInput(files []string) (*input, error) {
 		w, err := openWindow(files[k])
 		if err == nil {
 			in.files = append(in.files, w)
-			line, err = in.index(w, k, line)
+			line, err = in.indexFile(w, k, line)
 		}
 		if err != nil {
 			in.close()
@@ -78,8 +78,9 @@ func (in *input) close() {
 // errNotJSONL says that a file cannot be joined.
 var errNotJSONL = errors.New("its first line is not a JSON object: --join takes JSONL that is not compressed")
 
-// index adds the lines of a file, whose number it is, after so many lines of files before it.
-func (in *input) index(w *window, number, line int) (lines int, err error) {
+// indexFile adds the lines of one file to the index. number is the file's, and line the count of lines before it; the
+// result is the new count.
+func (in *input) indexFile(w *window, number, line int) (lines int, err error) {
 	r := bufio.NewReaderSize(w.file, windowSize)
 	var (
 		at   int64
@@ -102,7 +103,7 @@ func (in *input) index(w *window, number, line int) (lines int, err error) {
 			line++
 		}
 		if object := object(text); len(object) > 0 {
-			good := in.of.Parse(object) && object[0] == '{'
+			good := in.parser.Parse(object) && object[0] == '{'
 			if !good && !begun {
 				return line, errNotJSONL
 			}
@@ -118,16 +119,16 @@ func (in *input) index(w *window, number, line int) (lines int, err error) {
 	return line, nil
 }
 
-// object returns a line without white space and the mark that a file may begin with.
-func object(text []byte) []byte { return rawjson.Trim(bytes.TrimPrefix(text, []byte(mark))) }
+// object returns a line without white space and byte order mark.
+func object(text []byte) []byte { return rawjson.Trim(bytes.TrimPrefix(text, []byte(byteOrderMark))) }
 
-// add adds a line, which was parsed.
+// add puts a parsed line into the index, under its id and at its offset.
 func (in *input) add(object []byte, at uint64, line int) error {
-	id := idOf(in.of.Members)
+	id := idOf(in.parser.Members)
 	switch {
 	case id == nil:
 		id = []byte(prompts.LineID(line))
-	case passesOverID(in.of.Members): // its id is that of its line, unless a template has made the prompt
+	case ignoresPlainID(in.parser.Members): // its id is that of its line, unless a template has made the prompt
 		in.lines = append(in.lines, place{maphash.Bytes(in.seed, []byte(prompts.LineID(line))), at})
 	}
 	in.lines = append(in.lines, place{maphash.Bytes(in.seed, id), at})
@@ -136,7 +137,7 @@ func (in *input) add(object []byte, at uint64, line int) error {
 
 // idOf returns the id that a line gives, as the reader of prompts finds it; nil if it gives none.
 func idOf(members []rawjson.Member) []byte {
-	given := func(name string) []byte {
+	memberNamed := func(name string) []byte {
 		for _, m := range members {
 			if string(m.Name) == name && !rawjson.IsNull(m.Value) {
 				return m.Value
@@ -145,8 +146,8 @@ func idOf(members []rawjson.Member) []byte {
 		return nil
 	}
 	for _, name := range [...]struct{ id, form string }{{"custom_id", ""}, {"id", ""}, {"key", "request"}, {"recordId", "modelInput"}} {
-		id := given(name.id)
-		if id == nil || name.form != "" && given(name.form) == nil {
+		id := memberNamed(name.id)
+		if id == nil || name.form != "" && memberNamed(name.form) == nil {
 			continue
 		}
 		if rawjson.IsString(id) {
@@ -157,8 +158,9 @@ func idOf(members []rawjson.Member) []byte {
 	return nil
 }
 
-// passesOverID reports whether a line has no custom_id, and the form of a batch, in which nothing else is an id.
-func passesOverID(members []rawjson.Member) (batch bool) {
+// ignoresPlainID reports whether a line has the form of a batch and no custom_id. In that form no other member is an
+// id.
+func ignoresPlainID(members []rawjson.Member) (batch bool) {
 	for _, m := range members {
 		switch name := string(m.Name); {
 		case name == "custom_id" && !rawjson.IsNull(m.Value):
@@ -170,9 +172,9 @@ func passesOverID(members []rawjson.Member) (batch bool) {
 	return batch
 }
 
-// lineOf returns the line of an id, nil if there is none. Lines that give no id have that of their number,
-// which their place in the index has shown.
-func (in *input) lineOf(id []byte) ([]byte, error) {
+// lineWithID returns the line with an id; nil if there is none. A line that gives no id was indexed by its number, so
+// its place in the index proves the match.
+func (in *input) lineWithID(id []byte) ([]byte, error) {
 	hash := maphash.Bytes(in.seed, id)
 	i := sort.Search(len(in.lines), func(i int) bool { return in.lines[i].number >= hash })
 	for ; i < len(in.lines) && in.lines[i].number == hash; i++ {
@@ -182,16 +184,17 @@ func (in *input) lineOf(id []byte) ([]byte, error) {
 			return nil, err
 		}
 		text = object(text)
-		in.room = rawjson.Members(text, in.room[:0])
-		if given := idOf(in.room); given == nil || bytes.Equal(given, id) || passesOverID(in.room) {
+		in.members = rawjson.Members(text, in.members[:0])
+		if given := idOf(in.members); given == nil || bytes.Equal(given, id) || ignoresPlainID(in.members) {
 			return text, nil
 		}
 	}
 	return nil, nil
 }
 
-// packed are the endings of files that cannot be read from their middle, or are no JSONL.
-func packed(name string) bool {
+// isUnjoinable reports whether a file's ending shows that it is compressed or no JSONL: its lines cannot be read by
+// offset.
+func isUnjoinable(name string) bool {
 	switch strings.ToLower(filepath.Ext(name)) {
 	case ".gz", ".zst", ".csv", ".tsv", ".txt":
 		return true

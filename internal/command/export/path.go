@@ -20,7 +20,7 @@ type step struct {
 // roots are the words that a path may begin with.
 var roots = []string{"custom_id", "response", "error", "headrace", "answer", "input"}
 
-// parsePath reads a path. A $ or a dot at its beginning, as JSONPath and jq have it, means nothing.
+// parsePath reads a path. It ignores a $ or a dot at the beginning, as JSONPath and jq write it.
 func parsePath(text string) (p path, ok bool) {
 	for rest := "." + strings.TrimPrefix(strings.TrimPrefix(text, "$"), "."); rest != ""; {
 		var s step
@@ -55,8 +55,8 @@ func parsePath(text string) (p path, ok bool) {
 	return p, slices.Contains(roots, p[0].name)
 }
 
-// of returns the value in an item, nil if it has none.
-func (p path) of(r *row) []byte {
+// valueIn returns the value that the path leads to in an item; nil if there is none.
+func (p path) valueIn(r *row) []byte {
 	var at []byte
 	switch p[0].name {
 	case "answer":
@@ -83,7 +83,7 @@ func (p path) of(r *row) []byte {
 	return at
 }
 
-// element returns an element of an array, nil if it has none in that place.
+// element returns the element at that place of an array; nil if there is none.
 func element(array []byte, place int) []byte {
 	if array[0] != '[' {
 		return nil

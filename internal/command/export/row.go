@@ -24,14 +24,14 @@ const (
 	isText
 )
 
-func jsonOf(text []byte) value {
+func jsonValue(text []byte) value {
 	if rawjson.IsNull(text) {
 		return value{}
 	}
 	return value{json: text, kind: isJSON}
 }
 
-func textOf(text string) value { return value{text: text, kind: isText} }
+func textValue(text string) value { return value{text: text, kind: isText} }
 
 // A row is an item, in the parts that columns show.
 type row struct {
@@ -43,14 +43,14 @@ type row struct {
 
 	input []byte // the item's line in the input; nil without --join
 
-	read         bool // body, text and finish are known
+	bodyKnown    bool // body, text and finish are known
 	body         []byte
 	text, finish value
 
-	parse   rawjson.Parser
-	parsed  bool // answer is known
-	answer  []byte
-	scratch []byte
+	answerParser rawjson.Parser
+	answerKnown  bool // answer is known
+	answer       []byte
+	scratch      []byte
 }
 
 // owned are members of what headrace adds.
@@ -59,10 +59,10 @@ type owned struct {
 }
 
 // set makes r the row of a record.
-func (r *row) set(of *journal.Record) {
-	r.record, r.read, r.parsed, r.input = of, false, false, nil
+func (r *row) set(record *journal.Record) {
+	r.record, r.bodyKnown, r.answerKnown, r.input = record, false, false, nil
 	r.id, r.response, r.fault, r.own = nil, nil, nil, owned{}
-	for _, m := range of.Members {
+	for _, m := range record.Members {
 		switch string(m.Name) {
 		case "custom_id":
 			r.id = m.Value
@@ -72,15 +72,15 @@ func (r *row) set(of *journal.Record) {
 			r.fault = m.Value
 		}
 	}
-	for _, m := range of.Headrace {
-		if into := r.own.at(string(m.Name)); into != nil {
+	for _, m := range record.Headrace {
+		if into := r.own.member(string(m.Name)); into != nil {
 			*into = m.Value
 		}
 	}
 }
 
-// at returns the place of a member; nil if no column shows it.
-func (o *owned) at(name string) *[]byte {
+// member returns a pointer to the member of that name; nil if no column shows it.
+func (o *owned) member(name string) *[]byte {
 	switch name {
 	case "line":
 		return &o.line
@@ -122,13 +122,12 @@ func (o *owned) at(name string) *[]byte {
 	return nil
 }
 
-// readBody finds the body, the words of the answer, and why it ended. A failed item has neither words
-// nor an end.
+// readBody finds the body, the words of the answer, and the reason for its end. A failed item has only a body.
 func (r *row) readBody() {
-	if r.read {
+	if r.bodyKnown {
 		return
 	}
-	r.read, r.body, r.text, r.finish = true, nil, value{}, value{}
+	r.bodyKnown, r.body, r.text, r.finish = true, nil, value{}, value{}
 	var found ending
 	for w := rawjson.WalkIn(r.response); w.Next(); {
 		if string(w.Name) != "body" {
@@ -149,20 +148,20 @@ func (r *row) readBody() {
 	}
 	switch {
 	case r.own.text != nil:
-		r.text = jsonOf(r.own.text)
+		r.text = jsonValue(r.own.text)
 	case found.text != nil:
-		r.text = jsonOf(found.text)
+		r.text = jsonValue(found.text)
 	case found.dialect != "":
 		if speaks, ok := all.Named(found.dialect); ok {
 			if words, has := speaks.Dialect.Text(r.body); has {
-				r.text = textOf(words)
+				r.text = textValue(words)
 			}
 		}
 	}
 	if r.own.finish != nil {
-		r.finish = jsonOf(r.own.finish)
+		r.finish = jsonValue(r.own.finish)
 	} else if end := provider.EndOf(string(found.why)); end != "" {
-		r.finish = textOf(string(end))
+		r.finish = textValue(string(end))
 	}
 }
 
@@ -174,6 +173,7 @@ type ending struct {
 	dialect   string
 }
 
+// read notes the dialect of a body by the names of its members, and the reason why the answer ended.
 func (e *ending) read(w *rawjson.Walk) {
 	for w.Next() {
 		if string(w.Name) == "choices" && w.Ahead()[0] == '[' {
@@ -192,15 +192,15 @@ func (e *ending) read(w *rawjson.Walk) {
 				e.dialect = "converse"
 			}
 		case "candidates":
-			e.dialect, e.why = "gemini", word(rawjson.Lookup(rawjson.First(v), "finishReason"))
+			e.dialect, e.why = "gemini", stringContents(rawjson.Lookup(rawjson.First(v), "finishReason"))
 		case "stop_reason", "stopReason":
-			e.why = word(v)
+			e.why = stringContents(v)
 		case "status":
 			if rawjson.IsWord(v, "completed") {
-				e.why = word(v)
+				e.why = stringContents(v)
 			}
 		case "incomplete_details":
-			if reason := word(rawjson.Lookup(v, "reason")); reason != nil {
+			if reason := stringContents(rawjson.Lookup(v, "reason")); reason != nil {
 				e.why = reason
 			}
 		}
@@ -222,7 +222,7 @@ func (e *ending) readChoices(list *rawjson.Walk) {
 				e.readMessage(&message)
 				choice.Leave(&message)
 			case string(choice.Name) == "finish_reason":
-				e.why = word(choice.Skip())
+				e.why = stringContents(choice.Skip())
 			default:
 				choice.Skip()
 			}
@@ -231,6 +231,7 @@ func (e *ending) readChoices(list *rawjson.Walk) {
 	}
 }
 
+// readMessage keeps the content of a message, if it is a string that is not empty.
 func (e *ending) readMessage(message *rawjson.Walk) {
 	for message.Next() {
 		v := message.Skip()
@@ -240,32 +241,31 @@ func (e *ending) readMessage(message *rawjson.Walk) {
 	}
 }
 
-// word returns a string's contents, nil of anything else.
-func word(v []byte) []byte {
+// stringContents returns the contents of a JSON string; nil for any other value.
+func stringContents(v []byte) []byte {
 	if !rawjson.IsString(v) {
 		return nil
 	}
 	return rawjson.Unquote(v)
 }
 
-// answerJSON returns the answer as an object, nil if its words are not one. A fence of Markdown around
-// them does no harm.
+// answerJSON returns the answer if it is a JSON object, also within a fence of Markdown; nil otherwise.
 func (r *row) answerJSON() []byte {
-	if r.parsed {
+	if r.answerKnown {
 		return r.answer
 	}
 	r.readBody()
-	r.parsed, r.answer = true, nil
+	r.answerKnown, r.answer = true, nil
 	switch r.text.kind {
 	case missing:
 		return nil
 	case isText:
 		r.scratch = append(r.scratch[:0], r.text.text...)
 	case isJSON:
-		r.scratch = r.text.contents(r.scratch[:0])
+		r.scratch = r.text.appendContents(r.scratch[:0])
 	}
 	text := unfenced(rawjson.Trim(r.scratch))
-	if rawjson.IsObject(text) && r.parse.Parse(text) {
+	if rawjson.IsObject(text) && r.answerParser.Parse(text) {
 		r.answer = text
 	}
 	return r.answer
@@ -274,7 +274,7 @@ func (r *row) answerJSON() []byte {
 // fence opens and closes a block of code in Markdown.
 var fence = []byte("```")
 
-// unfenced returns what stands in a block of code, if text is one.
+// unfenced returns the contents of a block of code in Markdown, or the text itself if it is none.
 func unfenced(text []byte) []byte {
 	inner, opened := bytes.CutPrefix(text, fence)
 	inner, closed := bytes.CutSuffix(inner, fence)

@@ -44,10 +44,10 @@ func (t *task) run(out io.Writer) (err error) {
 			return fmt.Errorf("--join: %w", err)
 		}
 		defer t.input.close()
-		t.columns = append(t.columns, t.input.fields()...)
+		t.columns = append(t.columns, t.input.fieldColumns()...)
 	}
 	if t.flags.json {
-		more, err := t.answered()
+		more, err := t.answerColumns()
 		if err != nil {
 			return err
 		}
@@ -59,15 +59,14 @@ func (t *task) run(out io.Writer) (err error) {
 	return t.write(bufio.NewWriterSize(out, bufferSize))
 }
 
-// replace writes to a file, which appears whole or not at all. Only a table with the same beginning
-// is replaced.
+// replace writes the table to a file, at once or not at all. It replaces only a file that begins as this table does.
 func (t *task) replace(file string) error {
 	head := t.form.head(nil, t.columns)
 	if len(head) == 0 { // JSONL has no heading
 		head = append(rawjson.AppendString([]byte("{"), t.columns[0].name), ':')
 	}
 	ours := disk.Marked(string(head))
-	if err := disk.Inspect(file, ours); errors.Is(err, disk.ErrInTheWay) || err == nil && t.flags.format == "jsonl" && !t.namesIn(file) {
+	if err := disk.Inspect(file, ours); errors.Is(err, disk.ErrInTheWay) || err == nil && t.flags.format == "jsonl" && !t.hasSameNames(file) {
 		return fmt.Errorf("--output: %s: it is in the way, and does not begin as this table does: move it away", file)
 	}
 	err := disk.Real().Unsynced().Replace(file, ours, t.write)
@@ -78,9 +77,9 @@ func (t *task) replace(file string) error {
 	return err
 }
 
-// namesIn reports whether the first line of a file of JSONL has the names of the columns, all of them and in their order.
-// Prompts and results begin with an id as a table does, and nobody can make them again. A file without a line has no other names.
-func (t *task) namesIn(path string) bool {
+// hasSameNames reports whether the first line of a JSONL file names exactly these columns, in their order. A missing
+// or empty file counts as the same. Prompts and results begin like a table, and nobody could make them again.
+func (t *task) hasSameNames(path string) bool {
 	file, err := os.Open(path) //nolint:gosec // the user names it
 	if err != nil {
 		return errors.Is(err, fs.ErrNotExist)
@@ -103,7 +102,7 @@ func (t *task) namesIn(path string) bool {
 // write writes all rows.
 func (t *task) write(out *bufio.Writer) error {
 	t.text = t.form.head(t.text[:0], t.columns)
-	t.fault = t.each(func(r *row) error {
+	t.fault = t.eachRow(func(r *row) error {
 		t.rows++
 		t.text = t.form.row(t.text, t.columns, r)
 		if t.flags.json && r.answerJSON() == nil && !r.record.Failed {
@@ -135,39 +134,40 @@ func (t *task) flush(out *bufio.Writer) error {
 	return nil
 }
 
-// answered returns a column for each member of an answer.
-func (t *task) answered() ([]column, error) {
+// answerColumns reads all answers, and returns a column for each member that they have.
+func (t *task) answerColumns() ([]column, error) {
 	var n names
 	in := t.input
 	t.input = nil // it is not needed yet
 	defer func() { t.input = in }()
-	err := t.each(func(r *row) error { return n.add(r.answerJSON()) })
+	err := t.eachRow(func(r *row) error { return n.add(r.answerJSON()) })
 	if err != nil {
 		return nil, err
 	}
-	return n.more("answer", true, t.columns), nil
+	return n.columnsUnder("answer", true, t.columns), nil
 }
 
-// fields returns a column for each field of the input, but for the ids.
-func (in *input) fields() []column {
+// fieldColumns returns a column for each field of the input, but for the ids.
+func (in *input) fieldColumns() []column {
 	var of names
 	for _, name := range in.names.list {
 		if name != "id" && name != "custom_id" {
 			of.list = append(of.list, name)
 		}
 	}
-	return of.more("input", false, nil)
+	return of.columnsUnder("input", false, nil)
 }
 
-// each passes the items that are wanted to take, in the order that is wanted.
-func (t *task) each(take func(*row) error) error {
+// eachRow calls take for each wanted item, in the wanted order.
+func (t *task) eachRow(take func(*row) error) error {
 	if t.flags.inOrder {
 		return t.inOrder(take)
 	}
-	return t.records(func(of *journal.Record) error { return t.pass(of, take) })
+	return t.eachRecord(func(of *journal.Record) error { return t.passRow(of, take) })
 }
 
-func (t *task) records(take func(*journal.Record) error) error {
+// eachRecord calls take for each record of the output; with --failed only for those of failed items.
+func (t *task) eachRecord(take func(*journal.Record) error) error {
 	return journal.Records(t.output, t.flags.errors, func(of *journal.Record) error {
 		if t.flags.failed && !of.Failed {
 			return nil
@@ -176,13 +176,13 @@ func (t *task) records(take func(*journal.Record) error) error {
 	})
 }
 
-// pass makes a row of a record.
-func (t *task) pass(of *journal.Record, take func(*row) error) error {
+// passRow makes a row of a record, joins the line of the input to it, and calls take.
+func (t *task) passRow(record *journal.Record, take func(*row) error) error {
 	r := &t.row
-	r.set(of)
+	r.set(record)
 	if t.input != nil {
 		var err error
-		if r.input, err = t.input.lineOf(rawjson.Unquote(r.id)); err != nil {
+		if r.input, err = t.input.lineWithID(rawjson.Unquote(r.id)); err != nil {
 			return err
 		}
 		if r.input == nil {
@@ -192,15 +192,16 @@ func (t *task) pass(of *journal.Record, take func(*row) error) error {
 	return take(r)
 }
 
-// inOrder passes the items in the order of their lines in the input.
+// inOrder calls take for each item in the order of the input's lines. It sorts the offsets of the records, and then
+// reads each by its offset.
 func (t *task) inOrder(take func(*row) error) error {
 	var parts row
 	found := newPlaces(t.output, t.flags.errors)
-	err := t.records(func(of *journal.Record) error {
-		parts.set(of)
+	err := t.eachRecord(func(record *journal.Record) error {
+		parts.set(record)
 		line, _ := strconv.ParseUint(string(parts.own.line), 10, 64) // the sum shows that it is a number
-		at := uint64(of.Offset)
-		if of.Failed {
+		at := uint64(record.Offset)
+		if record.Failed {
 			at = ^at
 		}
 		found = append(found, place{line, at})
@@ -213,8 +214,8 @@ func (t *task) inOrder(take func(*row) error) error {
 	var results, failures *window
 	defer func() { results.close(); failures.close() }()
 	var (
-		parse journal.Parser
-		of    journal.Record
+		parse  journal.Parser
+		record journal.Record
 	)
 	for _, p := range found {
 		from, name, at := &results, t.output, int64(p.at)
@@ -230,10 +231,10 @@ func (t *task) inOrder(take func(*row) error) error {
 		if err != nil {
 			return err
 		}
-		if of, err = parse.Record(text); err != nil {
+		if record, err = parse.Record(text); err != nil {
 			return err
 		}
-		if err := t.pass(&of, take); err != nil {
+		if err := t.passRow(&record, take); err != nil {
 			return err
 		}
 	}

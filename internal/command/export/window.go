@@ -35,7 +35,7 @@ func (w *window) close() {
 	}
 }
 
-// line returns the line at an offset, with a line feed. It is good until the next one is read.
+// line returns the line at an offset, with a line feed. It is valid until the next call.
 func (w *window) line(at int64) ([]byte, error) {
 	if i := at - w.at; i >= 0 && i < int64(len(w.text)) {
 		if end := bytes.IndexByte(w.text[i:], '\n'); end >= 0 {
@@ -62,19 +62,19 @@ func (w *window) line(at int64) ([]byte, error) {
 	}
 }
 
-// newPlaces returns places with room for each line of the files: places that grow would for a while take
-// several times as much. What cannot be read is not counted, and shows when it is read.
+// newPlaces returns places with room for each line of the files, as growing would need several times the memory. It
+// ignores files that cannot be read; reading them later shows the error.
 func newPlaces(files ...string) places {
 	n := len(files) // a last line may lack its line feed
-	room := make([]byte, windowSize)
+	buffer := make([]byte, windowSize)
 	for _, name := range files {
 		file, err := os.Open(name)
 		if err != nil {
 			continue
 		}
 		for size := 1; size > 0; {
-			size, _ = file.Read(room)
-			n += bytes.Count(room[:size], []byte{'\n'})
+			size, _ = file.Read(buffer)
+			n += bytes.Count(buffer[:size], []byte{'\n'})
 		}
 		_ = file.Close() // it was only read
 	}
