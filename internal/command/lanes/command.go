@@ -109,7 +109,7 @@ func LogAttrs(w *world.World, flags *settings.Flags, l *settings.LaneSpec) (attr
 	return attrs
 }
 
-// hostOf names the host that a lane calls, and its port where the address has one.
+// hostOf returns the host that a lane calls, with the port if the address has one.
 func hostOf(f *settings.Flags) string {
 	if f.Provider == settings.ProviderSim {
 		return "none"
@@ -122,7 +122,7 @@ func hostOf(f *settings.Flags) string {
 	return host
 }
 
-// limitsOf shows the limits that the file sets, and the most calls in flight.
+// limitsOf lists the limits that the file sets for a lane, and the most calls in flight.
 func limitsOf(l *settings.LaneSpec) string {
 	parts := limitWords(l.Flags.Limits())
 	if len(parts) == 0 {
@@ -138,6 +138,7 @@ func limitsOf(l *settings.LaneSpec) string {
 	return strings.Join(parts, ", ")
 }
 
+// limitWords formats each limit that is set, with its unit.
 func limitWords(l limiter.Limits) (parts []string) {
 	for _, one := range []struct {
 		n    float64
@@ -150,8 +151,7 @@ func limitWords(l limiter.Limits) (parts []string) {
 	return parts
 }
 
-// ModelsOf lists the models that a lane calls, by its own words: those of its map, or that of lines
-// that name none.
+// ModelsOf lists the models that a lane calls, by the provider's names. A lane without a map has the usual model.
 func ModelsOf(l *settings.LaneSpec, usual string) (models []string) {
 	for _, word := range l.Models {
 		models = append(models, word)
@@ -163,7 +163,7 @@ func ModelsOf(l *settings.LaneSpec, usual string) (models []string) {
 	return models
 }
 
-// priceOf shows the price of a lane's first model, in dollars per million tokens, and its source.
+// priceOf returns the price of a lane's first model, in dollars per million tokens, with the date of built-in prices.
 func priceOf(l *settings.LaneSpec, usual string, now time.Time) string {
 	models := ModelsOf(l, usual)
 	if len(models) == 0 {
@@ -193,7 +193,7 @@ func perMillion(ofThousand float64) string {
 	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.4f", ofThousand*1000), "0"), ".")
 }
 
-// poolsOf shows the pools of a lane, and its tier where a pool has several.
+// poolsOf lists the pools of a lane, with its tier where a pool has several.
 func poolsOf(f *settings.Fleet, lane string) string {
 	var all []string
 	for _, p := range f.UsedPools() {

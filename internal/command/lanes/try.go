@@ -33,7 +33,7 @@ type Trial struct {
 	Err                 error // why the call has failed; nil: it was answered, or not sent
 }
 
-// tryAll makes a call for each lane, and prints what came of it.
+// tryAll makes a call on each lane, and prints a table of what came of it.
 func tryAll(ctx context.Context, w *world.World, flags *settings.Flags, out io.Writer) error {
 	all, err := account.Connect(ctx, w, flags)
 	if err != nil {
@@ -41,11 +41,11 @@ func tryAll(ctx context.Context, w *world.World, flags *settings.Flags, out io.W
 	}
 	defer all.Fleet.CloseIdle()
 	var calls sync.WaitGroup
-	trials, room := make([]Trial, len(all.Lanes)), make(chan struct{}, mostTries)
+	trials, slots := make([]Trial, len(all.Lanes)), make(chan struct{}, mostTries)
 	for i, lane := range all.Lanes {
 		calls.Go(func() {
-			room <- struct{}{}
-			defer func() { <-room }()
+			slots <- struct{}{}
+			defer func() { <-slots }()
 			trials[i] = Try(ctx, w, lane, lane.Spec.Flags, ModelsOf(lane.Spec, flags.DefaultModel()))
 		})
 	}
@@ -53,7 +53,7 @@ func tryAll(ctx context.Context, w *world.World, flags *settings.Flags, out io.W
 	fmt.Fprintln(out)
 	rows, failed := [][]string{{"LANE", "STATUS", "LATENCY", "LIMITS TOLD", "ORGANISATION"}}, 0
 	for i, t := range trials {
-		rows = append(rows, []string{all.Lanes[i].Spec.Name, t.Status, words.Wait(t.Took), t.Limits, orNone(printable.Line(all.Lanes[i].Organisation()))})
+		rows = append(rows, []string{all.Lanes[i].Spec.Name, t.Status, words.Wait(t.Took), t.Limits, orUnknown(printable.Line(all.Lanes[i].Organisation()))})
 		if !t.Answered {
 			failed++
 		}
@@ -71,7 +71,8 @@ func tryAll(ctx context.Context, w *world.World, flags *settings.Flags, out io.W
 	return nil
 }
 
-func orNone(text string) string {
+// orUnknown returns the text, or words for its absence.
+func orUnknown(text string) string {
 	if text == "" {
 		return "not told"
 	}
@@ -80,8 +81,8 @@ func orNone(text string) string {
 
 // Try makes the shortest call that a lane with these flags takes, for its first model.
 func Try(ctx context.Context, w *world.World, lane *account.Account, flags *settings.Flags, models []string) (t Trial) {
-	t.Limits = orNone("")
-	request, err := shortest(lane.Name, flags, models)
+	t.Limits = orUnknown("")
+	request, err := shortestRequest(lane.Name, flags, models)
 	if err != nil {
 		t.Status, t.Why = "not tried", err.Error()
 		return t
@@ -114,8 +115,8 @@ func Try(ctx context.Context, w *world.World, lane *account.Account, flags *sett
 	return t
 }
 
-// shortest returns a request for one token of the first model, in a form that a lane with these flags takes.
-func shortest(name string, f *settings.Flags, models []string) (r provider.Request, err error) {
+// shortestRequest returns a request for one token of the first model, in a form that the lane takes.
+func shortestRequest(name string, f *settings.Flags, models []string) (r provider.Request, err error) {
 	switch {
 	case len(models) == 0 && f.Provider == settings.ProviderSim:
 		models = []string{settings.SimDefaultModel}
@@ -148,5 +149,5 @@ func advertisedLimits(limits []provider.RateLimit) string {
 	for _, l := range limits {
 		parts = append(parts, fmt.Sprintf("%s of %s %s left", words.Thousands(l.Remaining), words.Thousands(l.Limit), l.On))
 	}
-	return orNone(strings.Join(parts, ", "))
+	return orUnknown(strings.Join(parts, ", "))
 }
