@@ -51,10 +51,10 @@ func TestPointer(t *testing.T) {
 	p.End() // so that the stream ends, and with it the browser's wait
 	mux := http.NewServeMux()
 	p.Register(mux)
-	mux.HandleFunc("GET /test.js", fixed("text/javascript", []byte(hand)))
+	mux.HandleFunc("GET /test.js", serveFixed("text/javascript", []byte(hand)))
 	mux.HandleFunc("GET /late.svg", func(w http.ResponseWriter, _ *http.Request) {
 		time.Sleep(300 * time.Millisecond) // the browser prints the page once it has this: a state has come before
-		fixed("image/svg+xml", []byte(`<svg xmlns="http://www.w3.org/2000/svg"/>`))(w, nil)
+		serveFixed("image/svg+xml", []byte(`<svg xmlns="http://www.w3.org/2000/svg"/>`))(w, nil)
 	})
 	s := httptest.NewServer(mux)
 	defer s.Close()

@@ -61,27 +61,27 @@ type Page struct {
 	cfg     Config
 	viewers chan struct{} // a place for each
 	readers chan struct{} // likewise, of the timeline
-	over    chan struct{} // closed with the subject's end
+	ended   chan struct{} // closed with the subject's end
 	end     sync.Once
 
-	mu    sync.Mutex // guards what follows
-	made  time.Time  // when the state was rendered
-	last  bool       // it is the last one
-	title string
-	body  string
-	event []byte // the same, as an event
-	count int    // of states
+	mu         sync.Mutex // guards what follows
+	renderedAt time.Time  // when the state was rendered
+	isLast     bool       // it is the last one
+	title      string
+	body       string
+	event      []byte // the same, as an event
+	stateCount int    // of states
 
 	reporting sync.Mutex // held while a report is made
 }
 
 // New returns the page of a subject that may begin later.
 func New(cfg Config) *Page {
-	return &Page{cfg: cfg, viewers: make(chan struct{}, MaxViewers), readers: make(chan struct{}, maxTimelines), over: make(chan struct{})}
+	return &Page{cfg: cfg, viewers: make(chan struct{}, MaxViewers), readers: make(chan struct{}, maxTimelines), ended: make(chan struct{})}
 }
 
 // End says that the subject has ended. Viewers get its last state, and their connections close.
-func (p *Page) End() { p.end.Do(func() { close(p.over) }) }
+func (p *Page) End() { p.end.Do(func() { close(p.ended) }) }
 
 // Register adds the page's paths.
 func (p *Page) Register(mux *http.ServeMux) {
@@ -96,20 +96,21 @@ func (p *Page) Register(mux *http.ServeMux) {
 			answer(w, r)
 		})
 	}
-	get("/{$}", p.whole)
-	get("/events", p.events)
-	get("/live.js", fixed("text/javascript; charset=utf-8", script))
-	get("/pointer.js", fixed("text/javascript; charset=utf-8", pointer))
-	get("/live.css", fixed("text/css; charset=utf-8", append([]byte(report.Style()), style...)))
+	get("/{$}", p.servePage)
+	get("/events", p.serveEvents)
+	get("/live.js", serveFixed("text/javascript; charset=utf-8", script))
+	get("/pointer.js", serveFixed("text/javascript; charset=utf-8", pointer))
+	get("/live.css", serveFixed("text/css; charset=utf-8", append([]byte(report.Style()), style...)))
 	if p.cfg.Report != nil {
-		get("/report.html", p.report)
+		get("/report.html", p.serveReport)
 	}
 	if p.cfg.Timeline != nil {
-		get("/timeline.jsonl", p.timeline)
+		get("/timeline.jsonl", p.serveTimeline)
 	}
 }
 
-func fixed(kind string, text []byte) http.HandlerFunc {
+// serveFixed returns a handler that sends a text of that content type.
+func serveFixed(kind string, text []byte) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", kind)
 		_, _ = w.Write(text) // a reader that has gone is nobody's fault
@@ -119,27 +120,28 @@ func fixed(kind string, text []byte) http.HandlerFunc {
 // isOver reports whether the subject has ended.
 func (p *Page) isOver() bool {
 	select {
-	case <-p.over:
+	case <-p.ended:
 		return true
 	default:
 		return false
 	}
 }
 
-// state renders how the subject stands, if the latest state is older than a period. last says that no other follows.
-func (p *Page) state() (title, body string, event []byte, count int, last bool) {
+// currentState returns the title, body, event and number of the latest state. It renders a new one if that is older
+// than half a period. last says that no other follows.
+func (p *Page) currentState() (title, body string, event []byte, count int, last bool) {
 	over := p.isOver() // before the rendering, so that the last state is one after the end
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if now := p.cfg.Clock.Now(); !p.last && (over || p.count == 0 || now.Sub(p.made) >= Every/2) {
+	if now := p.cfg.Clock.Now(); !p.isLast && (over || p.stateCount == 0 || now.Sub(p.renderedAt) >= Every/2) {
 		p.title, p.body = p.cfg.Render()
-		p.made, p.last, p.event = now, over, eventOf(p.body)
-		p.count++
+		p.renderedAt, p.isLast, p.event = now, over, eventOf(p.body)
+		p.stateCount++
 	}
-	return p.title, p.body, p.event, p.count, p.last
+	return p.title, p.body, p.event, p.stateCount, p.isLast
 }
 
-// eventOf returns a message of server-sent events: each line of the text is a line of data.
+// eventOf formats a text as a message of server-sent events, with a line of data for each of its lines.
 func eventOf(text string) []byte {
 	var b bytes.Buffer
 	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
@@ -149,13 +151,13 @@ func eventOf(text string) []byte {
 	return b.Bytes()
 }
 
-// whole answers with the page as it is now. Without script it stands still, and says so.
-func (p *Page) whole(w http.ResponseWriter, _ *http.Request) {
-	title, body, _, _, last := p.state()
+// servePage sends the page as it is now. Without script the page does not change, and a note says so.
+func (p *Page) servePage(w http.ResponseWriter, _ *http.Request) {
+	title, body, _, _, last := p.currentState()
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	still, link := `<noscript><p class="note">Without script this page stands still: <a href="/">load it again</a>.</p></noscript>`, ""
+	noScriptNote, link := `<noscript><p class="note">Without script this page stands still: <a href="/">load it again</a>.</p></noscript>`, ""
 	if last {
-		still = ""
+		noScriptNote = ""
 	}
 	if p.cfg.Report != nil {
 		link = `<a href="report.html">The whole report, as one file</a>`
@@ -168,11 +170,11 @@ func (p *Page) whole(w http.ResponseWriter, _ *http.Request) {
 	}
 	fmt.Fprintf(w, `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">`+
 		`<link rel="icon" href="data:,"><link rel="stylesheet" href="live.css"><script src="live.js" defer></script><script src="pointer.js" defer></script><title>%s</title></head><body><main>`+
-		"\n%s<p id=\"said\" class=\"note\" role=\"status\"></p><p id=\"told\" role=\"status\"></p>\n<div id=\"live\">\n%s</div>\n%s</main></body></html>\n", html.EscapeString(title), still, body, link)
+		"\n%s<p id=\"said\" class=\"note\" role=\"status\"></p><p id=\"told\" role=\"status\"></p>\n<div id=\"live\">\n%s</div>\n%s</main></body></html>\n", html.EscapeString(title), noScriptNote, body, link)
 }
 
-// events sends states until the subject ends or the viewer goes.
-func (p *Page) events(w http.ResponseWriter, r *http.Request) {
+// serveEvents sends states until the subject ends or the viewer leaves. When too many look, it says so instead.
+func (p *Page) serveEvents(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 	w.Header().Set("Connection", "close") // its deadline would cut a later answer, such as the report after the end
 	out := http.NewResponseController(w)
@@ -191,7 +193,7 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 	ticker := p.cfg.Clock.NewTicker(Every)
 	defer ticker.Stop()
 	for sent := 0; ; {
-		_, _, event, count, last := p.state()
+		_, _, event, count, last := p.currentState()
 		if count != sent && !send(event) {
 			return
 		}
@@ -201,15 +203,15 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 		}
 		select {
 		case <-ticker.Chan():
-		case <-p.over:
+		case <-p.ended:
 		case <-r.Context().Done():
 			return
 		}
 	}
 }
 
-// timeline sends the timeline line by line. A reader on another machine gets no examples of failures.
-func (p *Page) timeline(w http.ResponseWriter, r *http.Request) {
+// serveTimeline sends the timeline line by line. A reader on another machine gets no examples of failures.
+func (p *Page) serveTimeline(w http.ResponseWriter, r *http.Request) {
 	select {
 	case p.readers <- struct{}{}:
 		defer func() { <-p.readers }()
@@ -242,9 +244,9 @@ func (c *counter) Write(text []byte) (int, error) {
 	return n, err
 }
 
-// report makes the whole report. It has examples of failures, so it is for this machine only; and it reads all results,
-// so one is made at a time.
-func (p *Page) report(w http.ResponseWriter, r *http.Request) {
+// serveReport makes and sends the whole report, to this machine only, as it has examples of failures. It makes one at
+// a time, as each reads all results.
+func (p *Page) serveReport(w http.ResponseWriter, r *http.Request) {
 	if !exposition.IsFromHere(r) {
 		http.Error(w, "headrace: the report quotes prompts, and is for this machine only: run headrace report there", http.StatusForbidden)
 		return

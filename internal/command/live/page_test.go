@@ -224,7 +224,7 @@ func TestReport(t *testing.T) {
 		r := httptest.NewRequestWithContext(context.Background(), http.MethodGet, "/report.html", nil)
 		r.RemoteAddr, r.Host = far[0], far[1]
 		w := httptest.NewRecorder()
-		if s.report(w, r); w.Code != http.StatusForbidden {
+		if s.serveReport(w, r); w.Code != http.StatusForbidden {
 			t.Errorf("%v, another machine or its page, gets it: %d", far, w.Code)
 		}
 	}
@@ -270,7 +270,7 @@ func TestTimeline(t *testing.T) {
 		r := httptest.NewRequestWithContext(context.Background(), http.MethodGet, "/timeline.jsonl", nil)
 		r.RemoteAddr, r.Host = far[0], far[1]
 		w := httptest.NewRecorder()
-		if s.timeline(w, r); w.Body.String() != "bare is true\n" {
+		if s.serveTimeline(w, r); w.Body.String() != "bare is true\n" {
 			t.Errorf("%v: %s", far, w.Body)
 		}
 	}
