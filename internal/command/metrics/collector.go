@@ -36,10 +36,10 @@ func (c *Collector) Collect(page *exposition.Page) {
 		return
 	}
 	out := sender{page}
-	out.run(&s)
-	out.lanes(&s)
-	out.elsewhere(&s)
-	out.times(s.Times)
+	out.sendRun(&s)
+	out.sendLanes(&s)
+	out.sendWithoutLane(&s)
+	out.sendTimes(s.Times)
 }
 
 // Build shows which build is running.
@@ -67,9 +67,9 @@ type sender struct{ page *exposition.Page }
 
 func (s sender) send(f *family, v float64, labels ...string) { s.page.Add(f, v, labels...) }
 
-// run sends the figures of the whole run.
-func (s sender) run(p *Stand) {
-	s.send(runStart, stamp(p.Began))
+// sendRun sends the figures of the whole run.
+func (s sender) sendRun(p *Stand) {
+	s.send(runStart, unixSeconds(p.Began))
 	if p.Total >= 0 {
 		s.send(runItems, float64(p.Total))
 	}
@@ -87,7 +87,7 @@ func (s sender) run(p *Stand) {
 		s.send(runEfficient, p.Efficiency)
 	}
 	if !p.LastEnd.IsZero() {
-		s.send(lastAnswer, stamp(p.LastEnd))
+		s.send(lastAnswer, unixSeconds(p.LastEnd))
 	}
 	s.send(itemsHeld, float64(p.Waiting-p.Parked-p.Delayed), "waiting")
 	s.send(itemsHeld, float64(p.Parked), "parked")
@@ -109,20 +109,20 @@ func (s sender) run(p *Stand) {
 	}
 }
 
-func stamp(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
+func unixSeconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 
-// lanes sends the figures of each lane.
-func (s sender) lanes(p *Stand) {
+// sendLanes sends the figures of each lane.
+func (s sender) sendLanes(p *Stand) {
 	answers := map[string]int{}
 	for i := range p.Times {
 		answers[p.Times[i].Lane] = p.Times[i].Answers.Count()
 	}
 	for i := range p.Lanes {
 		l := &p.Lanes[i]
-		s.ended(l.Name, l.Answered, l.Failed, l.NotRun)
-		s.called(l, answers[l.Name])
+		s.sendEnded(l.Name, l.Answered, l.Failed, l.NotRun)
+		s.sendCalls(l, answers[l.Name])
 		s.send(truncated, float64(l.Truncated), l.Name)
-		s.spent(l.Name, &l.Spent)
+		s.sendSpent(l.Name, &l.Spent)
 		if l.LaneStatus.Name == "" || l.Name == observe.OtherLanes {
 			continue // the run has no status of it
 		}
@@ -145,20 +145,23 @@ func (s sender) lanes(p *Stand) {
 	}
 }
 
-func (s sender) ended(lane string, answered, failed, notRun int) {
+// sendEnded sends the numbers of a lane's items by their result.
+func (s sender) sendEnded(lane string, answered, failed, notRun int) {
 	s.send(items, float64(answered), lane, "succeeded")
 	s.send(items, float64(failed), lane, "failed")
 	s.send(items, float64(notRun), lane, "not_run")
 }
 
-func (s sender) called(l *observe.Lane, answered int) {
+// sendCalls sends the numbers of a lane's calls by their outcome.
+func (s sender) sendCalls(l *observe.Lane, answered int) {
 	s.send(calls, float64(answered), l.Name, "answered")
 	s.send(calls, float64(l.Throttled), l.Name, "throttled")
 	s.send(calls, float64(l.Broke), l.Name, "broke")
 	s.send(calls, float64(l.Calls-answered-l.Throttled-l.Broke), l.Name, "failed")
 }
 
-func (s sender) spent(lane string, spent *observe.Spent) {
+// sendSpent sends the tokens and the cost of a lane.
+func (s sender) sendSpent(lane string, spent *observe.Spent) {
 	s.send(tokens, float64(spent.InputTokens), lane, "input")
 	s.send(tokens, float64(spent.CachedTokens), lane, "cached")
 	s.send(tokens, float64(spent.OutputTokens), lane, "output")
@@ -166,32 +169,32 @@ func (s sender) spent(lane string, spent *observe.Spent) {
 	s.send(costUnpriced, float64(spent.Unpriced), lane)
 }
 
-// elsewhere sends the items that ended before they had a lane. Their lane is "".
-func (s sender) elsewhere(p *Stand) {
+// sendWithoutLane sends the items that ended before they had a lane, under the empty name.
+func (s sender) sendWithoutLane(p *Stand) {
 	answered, failed, notRun := p.Answered, p.Failed, p.NotRun
 	for i := range p.Lanes {
 		l := &p.Lanes[i]
 		answered, failed, notRun = answered-l.Answered, failed-l.Failed, notRun-l.NotRun
 	}
 	if answered+failed+notRun > 0 {
-		s.ended("", answered, failed, notRun)
+		s.sendEnded("", answered, failed, notRun)
 	}
 }
 
-// times sends the histograms.
-func (s sender) times(all []observe.Times) {
+// sendTimes sends the histograms.
+func (s sender) sendTimes(all []observe.Times) {
 	var queued, between observe.Histogram
 	for i := range all {
 		t := &all[i]
 		queued.Add(&t.Queued)
 		between.Add(&t.Between)
 		if t.Lane != "" {
-			s.histogram(callTime, &t.Answers, t.Lane, "answered")
-			s.histogram(callTime, &t.Others, t.Lane, "other")
+			s.sendHistogram(callTime, &t.Answers, t.Lane, "answered")
+			s.sendHistogram(callTime, &t.Others, t.Lane, "other")
 		}
 	}
-	s.histogram(queueTime, &queued)
-	s.histogram(betweenTime, &between)
+	s.sendHistogram(queueTime, &queued)
+	s.sendHistogram(betweenTime, &between)
 }
 
 // timeEnds are the ends of observe's buckets, in seconds.
@@ -203,7 +206,8 @@ var timeEnds = func() []float64 {
 	return ends
 }()
 
-func (s sender) histogram(f *family, h *observe.Histogram, labels ...string) {
+// sendHistogram sends one histogram, with the buckets of observe.
+func (s sender) sendHistogram(f *family, h *observe.Histogram, labels ...string) {
 	spread := &exposition.Spread{Ends: timeEnds, Counts: make([]uint64, len(h.Counts)), Sum: h.Sum.Seconds()}
 	for k, n := range h.Counts {
 		spread.Counts[k] = uint64(n) //nolint:gosec // a count

@@ -19,8 +19,8 @@ const fileMode = 0o644
 // A File holds the metrics of a run for node_exporter's textfile collector. Only one goroutine
 // may use it.
 type File struct {
-	path string
-	run  []exposition.Source
+	path    string
+	sources []exposition.Source
 }
 
 // IsOurs reports whether a file that begins with head is such a file.
@@ -30,32 +30,32 @@ func IsOurs(head []byte) bool {
 
 // NewFile returns the file at a path. It holds the run's metrics only: those of the process
 // would meet node_exporter's own.
-func NewFile(path string, run ...exposition.Source) *File { return &File{path: path, run: run} }
+func NewFile(path string, run ...exposition.Source) *File { return &File{path: path, sources: run} }
 
 // Write replaces the file with the figures of this moment. A reader sees the old file or the
 // new one, whole.
 func (f *File) Write() error {
 	var page exposition.Page
-	for _, one := range f.run {
+	for _, one := range f.sources {
 		one.Collect(&page)
 	}
 	return disk.Real().Unsynced().Write(f.path, page.AppendText(nil), fileMode)
 }
 
-// Keep writes the file every fileEvery, until over is closed, and once more then. It calls fault
-// with the first error only: the run goes on without the file.
+// Keep writes the file every fileEvery, and a last time when over is closed. It passes only the first error to fault,
+// as the run goes on without the file.
 func (f *File) Keep(clock clockwork.Clock, over <-chan struct{}, fault func(error)) {
 	ticker := clock.NewTicker(fileEvery)
 	defer ticker.Stop()
-	said := false
+	reported := false
 	for last := false; !last; {
 		select {
 		case <-ticker.Chan():
 		case <-over:
 			last = true
 		}
-		if err := f.Write(); err != nil && !said {
-			said = true
+		if err := f.Write(); err != nil && !reported {
+			reported = true
 			fault(err)
 		}
 	}

@@ -46,12 +46,12 @@ var (
 
 // The buckets: 10 ms to 82 s, and 1 token to 67 million.
 var (
-	secondEnds = ends(0.01, 2)
-	tokenEnds  = ends(1, 4)
+	secondEnds = bucketEnds(0.01, 2)
+	tokenEnds  = bucketEnds(1, 4)
 )
 
-// ends returns 14 ends of buckets, each factor times the one before.
-func ends(first, factor float64) []float64 {
+// bucketEnds returns the ends of 14 buckets, each factor times the one before.
+func bucketEnds(first, factor float64) []float64 {
 	all := make([]float64, 14)
 	for k := range all {
 		all[k] = first
@@ -61,25 +61,25 @@ func ends(first, factor float64) []float64 {
 }
 
 // A calling names one series: the values of the labels. The last is the kind of failure, or of the tokens.
-type calling [5]string
+type seriesLabels [5]string
 
 // GenAI counts calls for the conventions' metrics. Any goroutine may use it.
 type GenAI struct {
 	mu                sync.Mutex
 	models            map[string]bool // that have a name here
-	durations, tokens map[calling]*exposition.Spread
+	durations, tokens map[seriesLabels]*exposition.Spread
 }
 
 // NewGenAI returns counters that have counted nothing.
 func NewGenAI() *GenAI {
-	return &GenAI{models: map[string]bool{}, durations: map[calling]*exposition.Spread{}, tokens: map[calling]*exposition.Spread{}}
+	return &GenAI{models: map[string]bool{}, durations: map[seriesLabels]*exposition.Spread{}, tokens: map[seriesLabels]*exposition.Spread{}}
 }
 
 // Collect shows what was counted.
 func (g *GenAI) Collect(to *exposition.Page) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for f, all := range map[*family]map[calling]*exposition.Spread{durations: g.durations, tokenUsage: g.tokens} {
+	for f, all := range map[*family]map[seriesLabels]*exposition.Spread{durations: g.durations, tokenUsage: g.tokens} {
 		for of, s := range all {
 			now := *s
 			now.Counts = slices.Clone(s.Counts) // the page is written later
@@ -96,17 +96,18 @@ func (g *GenAI) Note(c *Call) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	of := calling{operationOf(c.Endpoint), providerOf(c.Vendor), g.modelOf(c.Model), mended(c.Server), kind}
-	count(g.durations, of, secondEnds, c.Took.Seconds())
+	of := seriesLabels{operationOf(c.Endpoint), providerOf(c.Vendor), g.modelOf(c.Model), validUTF8(c.Server), kind}
+	countValue(g.durations, of, secondEnds, c.Took.Seconds())
 	if c.Err == nil && c.Usage != (provider.Usage{}) {
 		of[4] = "input"
-		count(g.tokens, of, tokenEnds, float64(c.Usage.InputTokens))
+		countValue(g.tokens, of, tokenEnds, float64(c.Usage.InputTokens))
 		of[4] = "output"
-		count(g.tokens, of, tokenEnds, float64(c.Usage.OutputTokens))
+		countValue(g.tokens, of, tokenEnds, float64(c.Usage.OutputTokens))
 	}
 }
 
-func count(all map[calling]*exposition.Spread, of calling, ends []float64, v float64) {
+// countValue adds a value to the series with these labels, and begins that series if it is new.
+func countValue(all map[seriesLabels]*exposition.Spread, of seriesLabels, ends []float64, v float64) {
 	s := all[of]
 	if s == nil {
 		s = &exposition.Spread{Ends: ends, Counts: make([]uint64, len(ends)+1)}
@@ -118,12 +119,12 @@ func count(all map[calling]*exposition.Spread, of calling, ends []float64, v flo
 	s.Add(v)
 }
 
-// mended makes a name UTF-8, as a page does: two that look alike there are one series here.
-func mended(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
+// validUTF8 makes a name valid UTF-8, as a page does. Names that would look alike there are then one series here.
+func validUTF8(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
-// modelOf returns the label of a model. As with lanes, the first ones have a name.
+// modelOf returns the label of a model. Only the first models get a label of their own, so that labels are bounded.
 func (g *GenAI) modelOf(model string) string {
-	model = mended(model)
+	model = validUTF8(model)
 	switch {
 	case g.models[model]:
 	case len(g.models) >= observe.MaxLanes:
@@ -134,7 +135,8 @@ func (g *GenAI) modelOf(model string) string {
 	return model
 }
 
-// operationOf returns the conventions' word for an operation, or the operation's own name.
+// operationOf returns the conventions' word for an endpoint; where they have none, the last part of the endpoint's
+// name.
 func operationOf(endpoint string) string {
 	switch endpoint {
 	case provider.Chat, provider.Responses, provider.Messages, provider.Converse:

@@ -22,8 +22,8 @@ func Listen(addr string, page Paths, stands func(bare bool) *event.Progress, run
 	return exposition.Listen(addr, mux)
 }
 
-// answerStatus sends one progress event. Providers and examples of failures quote prompts and answers, so
-// they are for this machine only.
+// answerStatus sends one progress event. Clients on other machines get no failures and no words of the provider, as
+// these quote prompts and answers.
 func answerStatus(w http.ResponseWriter, r *http.Request, stands func(bare bool) *event.Progress) {
 	bare := !exposition.IsFromHere(r)
 	e := stands(bare)

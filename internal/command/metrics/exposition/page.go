@@ -60,13 +60,13 @@ type series struct {
 // left out.
 func (p *Page) Add(f *Family, v float64, values ...string) {
 	if !math.IsNaN(v) && !math.IsInf(v, 0) {
-		p.add(f, series{labels: pairs(f.Labels, values), value: v})
+		p.add(f, series{labels: labelText(f.Labels, values), value: v})
 	}
 }
 
 // AddSpread shows one histogram. The page keeps the spread.
 func (p *Page) AddSpread(f *Family, s *Spread, values ...string) {
-	p.add(f, series{labels: pairs(f.Labels, values), spread: s})
+	p.add(f, series{labels: labelText(f.Labels, values), spread: s})
 }
 
 func (p *Page) add(f *Family, s series) {
@@ -90,9 +90,9 @@ var (
 	helpEscaped = strings.NewReplacer(`\`, `\\`, "\n", `\n`)
 )
 
-// pairs writes labels in the order of their names. A name on the command line, such as --model, need not be UTF-8,
-// and Prometheus takes nothing else.
-func pairs(names, values []string) string {
+// labelText writes labels in the order of their names. It repairs values that are not UTF-8, as Prometheus takes
+// nothing else.
+func labelText(names, values []string) string {
 	if len(names) != len(values) {
 		panic("exposition: want a value for each label of " + strings.Join(names, ", "))
 	}
@@ -126,7 +126,7 @@ func (p *Page) AppendText(to []byte) []byte {
 	return to
 }
 
-// appendSpread appends a histogram: each bucket counts those below it, too.
+// appendSpread appends a histogram. As the format demands, each bucket also counts the values of those below it.
 func appendSpread(to []byte, name string, s series) []byte {
 	before, count := s.labels, uint64(0)
 	if before != "" {

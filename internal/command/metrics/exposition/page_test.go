@@ -112,8 +112,8 @@ func TestScrapesAreBounded(t *testing.T) {
 		must.Get(io.Copy(io.Discard, resp.Body))(t)
 		return resp.StatusCode, resp.Header.Get("Content-Type")
 	}
-	codes := make(chan int, scrapes)
-	for range scrapes {
+	codes := make(chan int, mostScrapes)
+	for range mostScrapes {
 		go func() {
 			code, kind := get()
 			if kind != ContentType {
@@ -127,7 +127,7 @@ func TestScrapesAreBounded(t *testing.T) {
 		t.Errorf("one more: %d", code)
 	}
 	close(source.goOn)
-	for range scrapes {
+	for range mostScrapes {
 		if code := <-codes; code != http.StatusOK {
 			t.Errorf("a scrape within the bound: %d", code)
 		}

@@ -71,11 +71,11 @@ func (Process) Collect(to *Page) {
 	}
 }
 
-// ticks are how many a second Linux counts the time of processors in: its promise to programs, on every machine
+// ticksPerSecond are how many a second Linux counts the time of processors in: its promise to programs, on every machine
 // that Go knows.
-const ticks = 100
+const ticksPerSecond = 100
 
-// collectStat shows what /proc/self/stat says. Fields are counted after the program's name, which may have blanks.
+// collectStat adds the figures in /proc/self/stat. It counts fields after the program's name, which may have blanks.
 func collectStat(to *Page, stat string) {
 	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
 	if len(fields) < 22 {
@@ -85,7 +85,7 @@ func collectStat(to *Page, stat string) {
 		n, _ := strconv.ParseFloat(fields[k], 64)
 		return n
 	}
-	to.Add(processCPU, (number(11)+number(12))/ticks) // in the program and in the kernel
+	to.Add(processCPU, (number(11)+number(12))/ticksPerSecond) // in the program and in the kernel
 	to.Add(processSize, number(20))
 	to.Add(processRSS, number(21)*float64(os.Getpagesize()))
 }

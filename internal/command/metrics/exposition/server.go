@@ -14,11 +14,11 @@ import (
 
 // Bounds of a server.
 const (
-	headerWait = 5 * time.Second // for a request's header: a scrape sends it at once
-	bodyWait   = 5 * time.Second // for a body, which nobody reads here; net/http does so before it answers
-	idleWait   = 2 * time.Minute // between two requests: longer than the usual period of scrapes
-	scrapes    = 4               // that are answered at once, each with a snapshot; more are refused
-	closeWait  = time.Second     // for answers under way at the end, so that a slow reader cannot hold the process
+	headerWait  = 5 * time.Second // for a request's header: a scrape sends it at once
+	bodyWait    = 5 * time.Second // for a body, which nobody reads here; net/http does so before it answers
+	idleWait    = 2 * time.Minute // between two requests: longer than the usual period of scrapes
+	mostScrapes = 4               // that are answered at once, each with a snapshot; more are refused
+	closeWait   = time.Second     // for answers under way at the end, so that a slow reader cannot hold the process
 )
 
 // ContentType names the format of a page.
@@ -26,13 +26,13 @@ const ContentType = "text/plain; version=0.0.4; charset=utf-8"
 
 // Handler answers with the figures of the sources and of this process, as they are now.
 func Handler(sources ...Source) http.Handler {
-	places := make(chan struct{}, scrapes)
+	slots := make(chan struct{}, mostScrapes)
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		select {
-		case places <- struct{}{}:
-			defer func() { <-places }()
+		case slots <- struct{}{}:
+			defer func() { <-slots }()
 		default:
-			http.Error(w, fmt.Sprintf("headrace: %d scrapes are under way: want fewer at once", scrapes), http.StatusServiceUnavailable)
+			http.Error(w, fmt.Sprintf("headrace: %d scrapes are under way: want fewer at once", mostScrapes), http.StatusServiceUnavailable)
 			return
 		}
 		var page Page
@@ -55,7 +55,7 @@ type Server struct {
 // Listen opens the address, HOST:PORT, and begins to serve. Without a host it is that of loopback: only this
 // machine. Close must be called.
 func Listen(addr string, handler http.Handler) (*Server, error) {
-	host, port, err := hostOf(addr)
+	host, port, err := splitAddress(addr)
 	if err != nil {
 		return nil, err
 	}
@@ -66,10 +66,11 @@ func Listen(addr string, handler http.Handler) (*Server, error) {
 	return serve(ln, handler), nil
 }
 
+// serve starts a server at a listener, and bounds what a client may make it wait for.
 func serve(ln net.Listener, handler http.Handler) *Server {
 	s := &Server{ln: ln, served: make(chan struct{})}
 	if s.Local() {
-		handler = localNames(handler)
+		handler = onlyLocalNames(handler)
 	}
 	s.http = &http.Server{Handler: boundBody(handler), ReadHeaderTimeout: headerWait, IdleTimeout: idleWait}
 	go func() {
@@ -79,7 +80,7 @@ func serve(ln net.Listener, handler http.Handler) *Server {
 	return s
 }
 
-// boundBody ends the connection of a client that never ends its body.
+// boundBody sets a deadline for reading a body, so that a client that never ends its body loses its connection.
 func boundBody(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength != 0 {
@@ -89,21 +90,21 @@ func boundBody(next http.Handler) http.Handler {
 	})
 }
 
-// hostOf splits an address, and adds the host that is usual.
-func hostOf(addr string) (host, port string, err error) {
+// splitAddress splits an address into host and port. An empty host becomes that of loopback.
+func splitAddress(addr string) (host, port string, err error) {
 	host, port, err = net.SplitHostPort(addr)
 	return cmp.Or(host, "127.0.0.1"), port, err
 }
 
 // IsLocal reports whether only this machine will reach an address, as it is written.
 func IsLocal(addr string) bool {
-	host, _, err := hostOf(addr)
+	host, _, err := splitAddress(addr)
 	return err == nil && settings.IsLoopback(host)
 }
 
-// localNames refuses requests for another host than this machine. A page elsewhere may give
-// its own name this machine's address, and would then read the answers.
-func localNames(next http.Handler) http.Handler {
+// onlyLocalNames refuses requests that name another host than this machine. A page elsewhere could point its own name
+// at this machine, and read the answers.
+func onlyLocalNames(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !namesThisMachine(r) {
 			http.Error(w, fmt.Sprintf("headrace: the host %q is not this machine: want localhost", r.Host), http.StatusForbidden)
@@ -147,7 +148,7 @@ func (s *Server) Notice(of string) string {
 	return text
 }
 
-// Close ends the server within a second.
+// Close ends the server. It waits at most closeWait for answers under way, and then cuts them off.
 func (s *Server) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeWait)
 	defer cancel()
