@@ -52,8 +52,8 @@ func FuzzPanel(f *testing.F) {
 // checkRows checks what is painted now.
 func checkRows(t *testing.T, s *stage, name string) {
 	t.Helper()
-	if len(s.rows) > MostRows+1+1+mostLanes || len(s.rows) > max(1, s.painted.height) {
-		t.Errorf("%d rows in %v", len(s.rows), s.painted)
+	if len(s.rows) > MostRows+1+1+mostLanes || len(s.rows) > max(1, s.paintedSize.height) {
+		t.Errorf("%d rows in %v", len(s.rows), s.paintedSize)
 	}
 	cond := narrow
 	if s.style.Wide {
@@ -61,14 +61,14 @@ func checkRows(t *testing.T, s *stage, name string) {
 	}
 	for _, row := range s.rows {
 		plain := withoutColour(row)
-		if n := max(cond.StringWidth(plain), s.style.Cells(plain)); n >= s.painted.width {
-			t.Errorf("%d cells of %d: %q", n, s.painted.width, plain)
+		if n := max(cond.StringWidth(plain), s.style.Cells(plain)); n >= s.paintedSize.width {
+			t.Errorf("%d cells of %d: %q", n, s.paintedSize.width, plain)
 		}
 		if strings.ContainsFunc(plain, func(r rune) bool { return !unicode.IsGraphic(r) || s.style.ASCII && r > '~' }) || plain != row && !s.style.Color {
 			t.Errorf("%q is made of %q", row, name)
 		}
 	}
-	if s.painted == s.seen && !s.term.ends(s.rows) {
+	if s.paintedSize == s.currentSize && !s.term.ends(s.rows) {
 		t.Errorf("shown:\n%s\nwant\n%s", strings.Join(s.term.text(), "\n"), strings.Join(s.rows, "\n"))
 	}
 }

@@ -35,17 +35,17 @@ func Layout(p *event.Progress, speeds []float64, span time.Duration, width, heig
 	if width < 2 || height < 1 {
 		return nil
 	}
-	g := page{Progress: p, speeds: speeds, span: span, room: width - 1, Style: style}
+	g := page{Progress: p, speeds: speeds, span: span, rowCells: width - 1, Style: style}
 	var rows []row
 	switch {
 	case width < smallColumns || height < smallRows:
 		rows = []row{g.oneRow()}
 	case width < panelColumns || height < panelRows:
-		rows = g.small()
+		rows = g.fourRows()
 	case width >= tableColumns && height >= tableRows && len(p.Lanes) > 1:
-		rows = append(g.panel(true), g.table()...)
+		rows = append(g.panelRows(true), g.laneTable()...)
 	default:
-		rows = g.panel(false)
+		rows = g.panelRows(false)
 	}
 	shown := make([]string, len(rows))
 	for i, r := range rows {
@@ -57,9 +57,9 @@ func Layout(p *event.Progress, speeds []float64, span time.Duration, width, heig
 // SpeedsFor returns the number of speeds that fit in a Layout of that width; it merges
 // further ones.
 func SpeedsFor(width int) int {
-	beside := besideSpeeds
+	beside := speedsMargin
 	if width < panelColumns {
-		beside = besideSmallSpeeds
+		beside = smallSpeedsMargin
 	}
 	return min(max(1, width-1-beside), mostSpeeds)
 }
@@ -67,9 +67,9 @@ func SpeedsFor(width int) int {
 // page is one layout.
 type page struct {
 	*event.Progress
-	speeds []float64
-	span   time.Duration
-	room   int // cells of a row
+	speeds   []float64
+	span     time.Duration
+	rowCells int // cells of a row
 	Style
 }
 
@@ -82,16 +82,16 @@ type row struct {
 // nameCells is the width of the rows' names, with the space after them.
 const nameCells = 9
 
-// panel returns the whole panel; wide leaves out what the table of lanes says.
-func (g *page) panel(wide bool) []row {
+// panelRows returns the rows of the whole panel. wide leaves out what the table of lanes shows.
+func (g *page) panelRows(wide bool) []row {
 	rows := []row{{text: g.header()}, {text: g.progress()}}
 	add := func(name, text string, t tone) {
 		if text != "" {
-			rows = append(rows, row{padded(name, nameCells), g.shorten(text, g.room-nameCells), t})
+			rows = append(rows, row{padded(name, nameCells), g.shorten(text, g.rowCells-nameCells), t})
 		}
 	}
 	bound, more := g.boundText(wide)
-	add(g.boundName(), bound, g.gravity())
+	add(g.boundName(), bound, g.boundTone())
 	add("", more, calm)
 	ends := g.EndsText
 	if wide && g.EndsWide != "" && g.fits(g.EndsWide) {
@@ -99,19 +99,19 @@ func (g *page) panel(wide bool) []row {
 	}
 	add("Ends", ends, calm)
 	if !g.isEnding() {
-		add("Speed", g.speed(), calm)
+		add("Speed", g.speedRow(), calm)
 	}
 	if !wide && g.State != stopped {
-		add("Calls", g.calls(), calm)
+		add("Calls", g.callsRow(), calm)
 	}
-	add("Spent", g.spent(), calm)
+	add("Spent", g.spentRow(), calm)
 	failed := calm
 	if g.Failed > 0 {
 		failed = bad
 	}
 	add("Failed", g.plain(event.FailedRow(g.Progress)), failed)
 	if !g.isEnding() && g.Latest != "" {
-		rows = append(rows, row{text: g.shorten(g.Latest, g.room), tone: faint})
+		rows = append(rows, row{text: g.shorten(g.Latest, g.rowCells), tone: faint})
 	}
 	return rows
 }
@@ -130,6 +130,7 @@ const (
 	over     = "over"
 )
 
+// boundName returns the name of the row about what holds the run back.
 func (g *page) boundName() string {
 	if g.State == stopped {
 		return "Stopped"
@@ -137,8 +138,7 @@ func (g *page) boundName() string {
 	return "Held by"
 }
 
-// boundText returns the longest sentence that fits about what holds the run back, and further
-// details.
+// boundText returns the longest text that fits about what holds the run back, and further details.
 func (g *page) boundText(wide bool) (text, more string) {
 	switch {
 	case wide && g.BoundWide != "" && g.fits(g.BoundWide):
@@ -150,67 +150,67 @@ func (g *page) boundText(wide bool) (text, more string) {
 }
 
 // fits reports whether a text fits after a row's name.
-func (g *page) fits(text string) bool { return g.Cells(g.plain(text)) <= g.room-nameCells }
+func (g *page) fits(text string) bool { return g.Cells(g.plain(text)) <= g.rowCells-nameCells }
 
-// small returns the four rows for a small terminal. The last says how fast the run goes, what
-// failed and what it cost, or, of a run that ends, what is still in flight.
-func (g *page) small() []row {
-	progress := g.streamed()
+// fourRows returns the rows for a small terminal. The last shows speed, failures and cost, or what is in flight when
+// the run is ending.
+func (g *page) fourRows() []row {
+	progress := g.streamedText()
 	if g.Total != nil {
-		tail := fmt.Sprintf(" %s  %s/%s", g.share(), words.Number(g.Done), thousands(*g.Total))
-		progress = g.Clip(g.bar(g.room-2-len(tail))+tail, g.room)
+		tail := fmt.Sprintf(" %s  %s/%s", g.doneText(), words.Number(g.Done), thousands(*g.Total))
+		progress = g.Clip(g.bar(g.rowCells-2-len(tail))+tail, g.rowCells)
 	}
 	name, ends := g.boundName()+" ", g.EndsText
-	if g.EndsShort != "" && g.Cells(g.plain(ends)) > g.room-len("Ends ") {
+	if g.EndsShort != "" && g.Cells(g.plain(ends)) > g.rowCells-len("Ends ") {
 		ends = g.EndsShort
 	}
-	figures := g.calls()
+	figures := g.callsRow()
 	if !g.isEnding() {
-		beside, speed := g.counts(), event.SpeedWord(g.Progress)
-		if room := min(g.room-besideSmallSpeeds, g.room-len(speed)-1-g.Cells(beside)); len(g.speeds) > 0 && room > 0 {
+		beside, speed := g.failedAndSpent(), event.SpeedWord(g.Progress)
+		if room := min(g.rowCells-smallSpeedsMargin, g.rowCells-len(speed)-1-g.Cells(beside)); len(g.speeds) > 0 && room > 0 {
 			speed += " " + g.sparkline(room)
 		}
 		figures = speed + beside
 	}
 	return []row{
 		{text: progress},
-		{name, g.shorten(g.BoundShort, g.room-len(name)), g.gravity()},
-		{"Ends ", g.shorten(ends, g.room-len("Ends ")), calm},
-		{text: g.shorten(figures, g.room)},
+		{name, g.shorten(g.BoundShort, g.rowCells-len(name)), g.boundTone()},
+		{"Ends ", g.shorten(ends, g.rowCells-len("Ends ")), calm},
+		{text: g.shorten(figures, g.rowCells)},
 	}
 }
 
-// besideSmallSpeeds is the room for the words next to the speeds of the four rows.
-const besideSmallSpeeds = 27
+// smallSpeedsMargin is the room for the words next to the speeds of the four rows.
+const smallSpeedsMargin = 27
 
-// counts says what failed and what it cost, each after two spaces.
-func (g *page) counts() (text string) {
+// failedAndSpent returns the numbers of failures and the cost, each after two spaces.
+func (g *page) failedAndSpent() (text string) {
 	if g.Failed > 0 {
 		text += "  " + words.Number(int(g.Failed)) + " failed"
 	}
 	if g.Spent.USD != nil {
-		money, _, _ := strings.Cut(g.spent(), ", ")
+		money, _, _ := strings.Cut(g.spentRow(), ", ")
 		money, _, _ = strings.Cut(money, gap)
 		text += "  " + money
 	}
 	return text
 }
 
-// oneRow shows how far the run is, and what holds it back; then more, while there is room.
+// oneRow returns one row: how far the run is, what holds it back, and more where there is room.
 func (g *page) oneRow() row {
-	line := g.share()
+	line := g.doneText()
 	if bound := g.plain(g.BoundShort); bound != "" {
-		line += " " + g.brief(bound, g.room-g.Cells(line)-1)
+		line += " " + g.shortenToName(bound, g.rowCells-g.Cells(line)-1)
 	}
 	line = strings.TrimRight(line, " ")
 	end := ""
 	if g.Ends != nil {
 		end = g.plain(g.EndsText)
 	}
-	for _, more := range []string{event.SpeedWord(g.Progress), end, strings.TrimSpace(g.counts())} {
-		if more != "" && g.Cells(line)+2+g.Cells(more) <= g.room {
+	for _, more := range []string{event.SpeedWord(g.Progress), end, strings.TrimSpace(g.failedAndSpent())} {
+		if more != "" && g.Cells(line)+2+g.Cells(more) <= g.rowCells {
 			line += "  " + more
 		}
 	}
-	return row{text: g.Clip(line, g.room), tone: g.gravity()}
+	return row{text: g.Clip(line, g.rowCells), tone: g.boundTone()}
 }

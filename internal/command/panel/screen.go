@@ -33,13 +33,13 @@ type Screen struct {
 	size  func() (width, height int)
 	style Style
 
-	rows     []string     // on the terminal; the cursor is in the first column of the last of them
-	painted  size         // the terminal's size when they were painted
-	seen     size         // the size at the last look
-	since    time.Time    // when it became that; zero: at the first look
-	least    int          // the least width seen since the rows were painted
-	buffered bytes.Buffer // lines that wait for the size to rest
-	gone     bool         // the terminal has failed
+	rows        []string     // on the terminal; the cursor is in the first column of the last of them
+	paintedSize size         // the terminal's size when they were painted
+	currentSize size         // the size at the last look
+	sizeSince   time.Time    // when it became that; zero: at the first look
+	leastWidth  int          // the least width seen since the rows were painted
+	buffered    bytes.Buffer // lines that wait for the size to rest
+	failed      bool         // the terminal has failed
 }
 
 type size struct{ width, height int }
@@ -65,27 +65,27 @@ func (s *Screen) Paint(p *event.Progress, speeds []float64, span time.Duration) 
 // has not rested, or the process is in the background.
 func (s *Screen) PaintRows(layout func(width, height int) []string) {
 	switch {
-	case !s.mine():
+	case !s.mayPaint():
 		s.flush()
 		return
-	case !s.rested():
+	case !s.sizeRested():
 		return
 	}
-	rows := layout(s.seen.width, s.seen.height)
-	f := frame{on: s.rows}
+	rows := layout(s.currentSize.width, s.currentSize.height)
+	f := frame{rows: s.rows}
 	switch {
-	case s.isLost():
-		f.broken(s.style, s.seen.width, s.Reflows)
+	case s.rowsMoved():
+		f.assumeBroken(s.style, s.currentSize.width, s.Reflows)
 		f.erase()
 	case s.buffered.Len() > 0:
 		f.erase()
-	case s.painted != s.seen:
-		f.old = true
+	case s.paintedSize != s.currentSize:
+		f.textUnknown = true
 	}
 	f.lines(s.buffered.Bytes())
 	f.paint(rows)
 	s.buffered.Reset()
-	s.rows, s.painted, s.least = rows, s.seen, s.seen.width
+	s.rows, s.paintedSize, s.leastWidth = rows, s.currentSize, s.currentSize.width
 	s.write(f.Bytes())
 }
 
@@ -95,17 +95,17 @@ func (s *Screen) Above(write func(io.Writer)) {
 	if n := s.buffered.Len(); n > 0 && s.buffered.Bytes()[n-1] != '\n' {
 		s.buffered.WriteByte('\n')
 	}
-	if !s.mine() {
+	if !s.mayPaint() {
 		s.flush()
 		return
 	}
-	if rested := s.rested(); len(s.rows) > 0 && (!rested || s.painted != s.seen) {
+	if rested := s.sizeRested(); len(s.rows) > 0 && (!rested || s.paintedSize != s.currentSize) {
 		if s.buffered.Len() > mostBuffered {
 			s.Close()
 		}
 		return
 	}
-	f := frame{on: s.rows}
+	f := frame{rows: s.rows}
 	f.erase()
 	f.lines(s.buffered.Bytes())
 	f.paint(s.rows)
@@ -116,11 +116,11 @@ func (s *Screen) Above(write func(io.Writer)) {
 // Close removes the painted rows: the cursor is then where it began. Painting may begin
 // again.
 func (s *Screen) Close() {
-	if s.mine() && len(s.rows) > 0 {
+	if s.mayPaint() && len(s.rows) > 0 {
 		s.checkSize()
-		f := frame{on: s.rows}
-		if s.isLost() {
-			f.broken(s.style, s.seen.width, s.Reflows)
+		f := frame{rows: s.rows}
+		if s.rowsMoved() {
+			f.assumeBroken(s.style, s.currentSize.width, s.Reflows)
 		}
 		f.erase()
 		s.rows = nil
@@ -129,10 +129,10 @@ func (s *Screen) Close() {
 	s.flush()
 }
 
-// mine reports whether this process may paint on the terminal. If another process had it in
-// the meantime, nobody knows where the rows are.
-func (s *Screen) mine() bool {
-	if s.gone {
+// mayPaint reports whether this process may paint on the terminal. It forgets the rows if another process had the
+// terminal meanwhile.
+func (s *Screen) mayPaint() bool {
+	if s.failed {
 		return false
 	}
 	again := s.Continued != nil && s.Continued()
@@ -151,19 +151,19 @@ func (s *Screen) flush() {
 	s.write(f.Bytes())
 }
 
-// rested looks at the terminal's size, and reports whether that has rested.
-func (s *Screen) rested() bool {
+// sizeRested looks at the terminal's size, and reports whether that has rested.
+func (s *Screen) sizeRested() bool {
 	s.checkSize()
-	return s.since.IsZero() || s.now().Sub(s.since) >= SizeRests
+	return s.sizeSince.IsZero() || s.now().Sub(s.sizeSince) >= SizeRests
 }
 
 // checkSize notes a change of size. The first look is no change.
 func (s *Screen) checkSize() {
-	was := s.seen
-	s.seen.width, s.seen.height = s.size()
-	if s.seen != was && was != (size{}) {
-		s.since = s.now()
-		s.least = min(s.least, s.seen.width)
+	was := s.currentSize
+	s.currentSize.width, s.currentSize.height = s.size()
+	if s.currentSize != was && was != (size{}) {
+		s.sizeSince = s.now()
+		s.leastWidth = min(s.leastWidth, s.currentSize.width)
 	}
 }
 
@@ -174,18 +174,18 @@ func (s *Screen) now() time.Time {
 	return s.Clock.Now()
 }
 
-// isLost reports whether the rows may not be where they were painted: the terminal has broken
-// them again, or is so low that some have left it.
-func (s *Screen) isLost() bool {
-	return len(s.rows) > 0 && (s.least < s.painted.width || len(s.rows) > s.seen.height)
+// rowsMoved reports whether the rows may not be where they were painted: the terminal has broken them again, or is
+// too low for all of them.
+func (s *Screen) rowsMoved() bool {
+	return len(s.rows) > 0 && (s.leastWidth < s.paintedSize.width || len(s.rows) > s.currentSize.height)
 }
 
 func (s *Screen) write(b []byte) {
-	if len(b) == 0 || s.gone {
+	if len(b) == 0 || s.failed {
 		return
 	}
 	if _, err := s.out.Write(b); err != nil {
-		s.gone, s.rows = true, nil
+		s.failed, s.rows = true, nil
 	}
 }
 
@@ -193,8 +193,8 @@ func (s *Screen) write(b []byte) {
 // of the last row that it knows.
 type frame struct {
 	bytes.Buffer
-	on  []string // the rows on the terminal
-	old bool     // their text is not known
+	rows        []string // the rows on the terminal
+	textUnknown bool     // their text is not known
 }
 
 // Sequences that steer the terminal. Rows are erased one by one: see the package.
@@ -209,12 +209,12 @@ func (f *frame) up(n int) {
 	}
 }
 
-// broken takes as the rows what a terminal of that width has made of them, if it breaks rows
-// again. The cursor is then where the last of them begins. On a terminal of another kind each
-// row but the last counts as one line, as further lines may be somebody else's.
-func (f *frame) broken(style Style, width int, reflows bool) {
+// assumeBroken replaces the rows by the lines that a terminal of that width has made of them, and moves to the last
+// one. If the terminal does not break rows again, each row but the last counts as one line: further lines may be
+// somebody else's.
+func (f *frame) assumeBroken(style Style, width int, reflows bool) {
 	lines, last := 0, 1
-	for _, row := range f.on {
+	for _, row := range f.rows {
 		if last = max(1, (style.Cells(withoutColour(row))+width-1)/max(1, width)); reflows {
 			lines += last
 		} else {
@@ -225,18 +225,18 @@ func (f *frame) broken(style Style, width int, reflows bool) {
 		lines += last - 1
 	}
 	f.WriteString(strings.Repeat("\r\n", last-1)) // to its end; missing lines are added, and erased
-	f.on = make([]string, lines)
+	f.rows = make([]string, lines)
 }
 
-// erase removes the rows, and moves to where the first of them was.
+// erase removes the rows, and moves to the place of the first.
 func (f *frame) erase() {
-	for i := range f.on {
+	for i := range f.rows {
 		if i > 0 {
 			f.up(1)
 		}
 		f.WriteString("\r" + eraseRow)
 	}
-	f.on = nil
+	f.rows = nil
 }
 
 // lines writes lines at the cursor.
@@ -249,23 +249,23 @@ func (f *frame) lines(text []byte) {
 
 // paint replaces the rows on the terminal: it writes only what differs.
 func (f *frame) paint(rows []string) {
-	if !f.old && slices.Equal(rows, f.on) {
+	if !f.textUnknown && slices.Equal(rows, f.rows) {
 		return
 	}
 	f.WriteString("\r")
-	f.up(len(f.on) - 1)
-	for i := range max(len(rows), len(f.on)) {
+	f.up(len(f.rows) - 1)
+	for i := range max(len(rows), len(f.rows)) {
 		if i > 0 {
 			f.WriteString("\r\n")
 		}
 		switch {
 		case i >= len(rows):
 			f.WriteString(eraseRow)
-		case f.old || i >= len(f.on) || rows[i] != f.on[i] || i == len(rows)-1: // the terminal echoes keys at the last one
+		case f.textUnknown || i >= len(f.rows) || rows[i] != f.rows[i] || i == len(rows)-1: // the terminal echoes keys at the last one
 			f.WriteString(rows[i] + eraseRest)
 		}
 	}
-	f.up(len(f.on) - max(1, len(rows)))
+	f.up(len(f.rows) - max(1, len(rows)))
 	f.WriteString("\r")
-	f.on = rows
+	f.rows = rows
 }

@@ -59,12 +59,12 @@ const (
 var tones = [...]string{calm: "", faint: "\x1b[2m", wary: "\x1b[33m", bad: "\x1b[31m"}
 
 const (
-	named = "\x1b[1m" // a row's name
-	reset = "\x1b[0m"
+	nameStyle  = "\x1b[1m" // a row's name
+	resetStyle = "\x1b[0m"
 )
 
-// gravity returns the tone of what holds the run back.
-func (g *page) gravity() tone {
+// boundTone returns the tone of what holds the run back.
+func (g *page) boundTone() tone {
 	switch g.Bound {
 	case "breaker", "stopped", "unanswered":
 		return bad
@@ -82,12 +82,12 @@ func (g *page) paint(r row) string {
 	}
 	line := r.text
 	if r.tone != calm && line != "" {
-		line = tones[r.tone] + line + reset
+		line = tones[r.tone] + line + resetStyle
 	}
 	if strings.TrimSpace(r.name) == "" {
 		return r.name + line
 	}
-	return named + r.name + reset + line
+	return nameStyle + r.name + resetStyle + line
 }
 
 // withoutColour returns a painted row without its sequences: as it was when its width was measured.
@@ -95,7 +95,7 @@ func withoutColour(line string) string {
 	if !strings.Contains(line, "\x1b") {
 		return line
 	}
-	for _, code := range slices.Concat(tones[1:], []string{named, reset}) { // calm has none
+	for _, code := range slices.Concat(tones[1:], []string{nameStyle, resetStyle}) { // calm has none
 		line = strings.ReplaceAll(line, code, "")
 	}
 	return line
@@ -123,23 +123,23 @@ func (s Style) cellsOf(r rune) int {
 	return narrow.RuneWidth(r)
 }
 
-// mostBytes bounds the bytes of a text that plain looks at. It is more than fits in any row.
-const mostBytes = 4096
+// mostPlainBytes bounds the bytes of a text that plain looks at. It is more than fits in any row.
+const mostPlainBytes = 4096
 
-// plain makes one line of a text that others may have written. The line has no control sequences, and only
-// characters that the terminal has.
+// plain makes one line of a text that others may have written, without control sequences. It uses only characters
+// that the terminal can show.
 func (s Style) plain(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if r >= 0xFE00 && r <= 0xFE0F || r >= 0xE0100 && r <= 0xE01EF {
 			return -1 // it only chooses between two pictures of a character: terminals do not agree on its width then
 		}
 		return r
-	}, printable.Line(text[:min(len(text), mostBytes)]))
+	}, printable.Line(text[:min(len(text), mostPlainBytes)]))
 	if !s.ASCII {
 		return text
 	}
 	var b strings.Builder
-	for _, r := range signsOf.Replace(text) {
+	for _, r := range asciiSigns.Replace(text) {
 		if r < 0x80 {
 			b.WriteRune(r)
 			continue
@@ -150,11 +150,11 @@ func (s Style) plain(text string) string {
 	return b.String()
 }
 
-// signsOf replaces our own special characters by ASCII. Letters of others are shown by their
+// asciiSigns replaces our own special characters by ASCII. Letters of others are shown by their
 // numbers.
-var signsOf = strings.NewReplacer("± ", "+-", "±", "+-", "→", ">", "…", "...", "—", "-", "–", "-", "·", ".", "×", "x", "≤", "<=", "≥", ">=", "’", "'")
+var asciiSigns = strings.NewReplacer("± ", "+-", "±", "+-", "→", ">", "…", "...", "—", "-", "–", "-", "·", ".", "×", "x", "≤", "<=", "≥", ">=", "’", "'")
 
-// Clip returns the part of a text that fits in n cells; a mark shows that some is cut off.
+// Clip returns the part of a text that fits in n cells, with a mark at the end if some is cut off.
 func (s Style) Clip(text string, n int) string {
 	text = s.plain(text)
 	if _, whole := s.prefix(text, n); whole {
@@ -171,13 +171,17 @@ func (s Style) Clip(text string, n int) string {
 // shorten leaves out the last parts of a text that do not fit in n cells, and clips what
 // even then does not fit.
 func (s Style) shorten(text string, n int) string {
-	return s.shorterBy(text, n, gap, s.plain(" — "), "; ", ", ")
+	return s.shortenAt(text, n, gap, s.plain(" — "), "; ", ", ")
 }
 
-// brief is shorten for places where a name must do.
-func (s Style) brief(text string, n int) string { return s.shorterBy(text, n, "; ", ", ", ": ") }
+// shortenToName shortens a text for places where a name must do.
+func (s Style) shortenToName(text string, n int) string {
+	return s.shortenAt(text, n, "; ", ", ", ": ")
+}
 
-func (s Style) shorterBy(text string, n int, between ...string) string {
+// shortenAt cuts a text that does not fit in n cells at the last of the given separators; without one it clips the
+// text.
+func (s Style) shortenAt(text string, n int, between ...string) string {
 	text = s.plain(text)
 	end, whole := s.prefix(text, n)
 	if whole {
@@ -189,8 +193,7 @@ func (s Style) shorterBy(text string, n int, between ...string) string {
 	return s.Clip(text, n)
 }
 
-// prefix returns the number of bytes of a text that fit in n cells, and whether that is all
-// of it.
+// prefix returns the length in bytes of the part that fits in n cells, and whether that is the whole text.
 func (s Style) prefix(text string, n int) (end int, whole bool) {
 	for i, r := range text {
 		if n -= s.cellsOf(r); n < 0 {
@@ -200,8 +203,7 @@ func (s Style) prefix(text string, n int) (end int, whole bool) {
 	return len(text), true
 }
 
-// lastBetween returns where the separator before the last part of a text begins, at most at
-// end; -1 if there is only one part. Brackets belong to the part before them.
+// lastBetween returns the index of the last separator outside brackets, at most at end; -1 if there is none.
 func lastBetween(text string, end int, between []string) int {
 	cut, depth := -1, 0
 	for i := range text[:end+1] {
@@ -228,7 +230,7 @@ func padded(text string, n int) string {
 	return text + strings.Repeat(" ", max(0, n-len([]rune(text))))
 }
 
-// thousands shows a number in at most four digits, and their unit.
+// thousands formats a number in at most four digits and a unit.
 func thousands(n int) string {
 	switch {
 	case n < 10_000:
