@@ -48,13 +48,13 @@ func JSON(line []byte) []byte {
 	return []byte(b.String())
 }
 
-// unit writes \u and four digits.
+// unit writes a UTF-16 unit as \u and four digits.
 func unit(b *strings.Builder, r rune) {
 	hex := strconv.FormatInt(int64(r), 16)
 	b.WriteString(`\u` + "0000"[len(hex):] + hex)
 }
 
-// escape escapes hidden runes, except those that may stay.
+// escape escapes hidden runes and bytes that are not UTF-8. The runes in stays may remain.
 func escape(s, stays string) string {
 	if utf8.ValidString(s) && strings.IndexFunc(s, isHidden) < 0 {
 		return s
