@@ -17,7 +17,8 @@ import (
 	"github.com/headrace/headrace/internal/disk"
 )
 
-// Open opens the log. Each line of a file has the attributes: several processes may write to it.
+// Open opens the log, and returns the function that closes it. Each line of a file has the attributes inFile, as
+// several processes may write to it.
 func Open(f *settings.Flags, console io.Writer, inFile ...any) (log *slog.Logger, closed func(), err error) {
 	if f.LogFile == "" {
 		return slog.New(Handler(f, console)), func() {}, nil
@@ -35,7 +36,7 @@ type writer struct {
 	json bool
 }
 
-// Write writes a whole line.
+// Write writes one whole line, made harmless to terminals.
 func (w writer) Write(line []byte) (int, error) {
 	if !w.json {
 		return printable.Writer{Out: w.out}.Write(line)
