@@ -17,27 +17,27 @@ const consoleRoom = 256
 // one, Close ends it. Many goroutines may use it at once.
 type Console struct {
 	now     func() time.Time
-	news    chan func(display)
-	over    chan struct{}
+	pending chan func(display)
+	ended   chan struct{}
 	dropped atomic.Int64
 }
 
 // Open begins to show a run in that manner. Now gives the time of news without a time.
 func Open(m Manner, now func() time.Time) *Console {
-	c := &Console{now: now, news: make(chan func(display), consoleRoom), over: make(chan struct{})}
+	c := &Console{now: now, pending: make(chan func(display), consoleRoom), ended: make(chan struct{})}
 	go func() {
-		defer close(c.over)
-		for show := range c.news {
+		defer close(c.ended)
+		for show := range c.pending {
 			show(m.display)
 		}
 	}()
 	return c
 }
 
-// tell queues something to be shown, or drops it. It never waits.
-func (c *Console) tell(show func(display)) {
+// queue queues something to be shown, or drops and counts it. It never waits.
+func (c *Console) queue(show func(display)) {
 	select {
-	case c.news <- show:
+	case c.pending <- show:
 	default:
 		c.dropped.Add(1)
 	}
@@ -47,33 +47,33 @@ func (c *Console) tell(show func(display)) {
 // counted instead.
 func (c *Console) Notice(code event.Code, text string) {
 	at := c.now()
-	c.tell(func(d display) { d.notice(at, code, text) })
+	c.queue(func(d display) { d.notice(at, code, text) })
 }
 
 // Begin says what runs, and since when. Observe must not be called before it.
 func (c *Console) Begin(s event.Start, began time.Time) {
-	c.tell(func(d display) { d.begin(s, began) })
+	c.queue(func(d display) { d.begin(s, began) })
 }
 
 // Changed shows what a person changed of the run.
-func (c *Console) Changed(what event.Changed) { c.tell(func(d display) { d.changed(&what) }) }
+func (c *Console) Changed(what event.Changed) { c.queue(func(d display) { d.changed(&what) }) }
 
 // Show shows how the run stands, as the manner does once a period.
-func (c *Console) Show(p *event.Progress) { c.tell(func(d display) { d.status(p) }) }
+func (c *Console) Show(p *event.Progress) { c.queue(func(d display) { d.status(p) }) }
 
 // ShowRows shows how a server stands, once a period: the rows that layout makes for a terminal's size, or
 // the line in their place.
 func (c *Console) ShowRows(layout func(width, height int) []string, line string) {
-	c.tell(func(d display) { d.rows(layout, line) })
+	c.queue(func(d display) { d.rows(layout, line) })
 }
 
 // ShowAll shows how the run stands in lines, once, in any manner.
-func (c *Console) ShowAll(p *event.Progress) { c.tell(func(d display) { d.all(p) }) }
+func (c *Console) ShowAll(p *event.Progress) { c.queue(func(d display) { d.all(p) }) }
 
 // Write makes the console the writer of a log. It copies the line.
 func (c *Console) Write(line []byte) (int, error) {
 	kept := append([]byte(nil), line...)
-	c.tell(func(d display) { d.log(kept) })
+	c.queue(func(d display) { d.log(kept) })
 	return len(line), nil
 }
 
@@ -82,16 +82,16 @@ func (c *Console) Write(line []byte) (int, error) {
 func (c *Console) Observe(e batch.Event) {
 	switch {
 	case e.Transition != nil:
-		c.tell(func(d display) { d.transition(e.Transition) })
+		c.queue(func(d display) { d.transition(e.Transition) })
 	case e.LongWait != nil:
-		c.tell(func(d display) { d.longWait(e.LongWait) })
+		c.queue(func(d display) { d.longWait(e.LongWait) })
 	}
 }
 
 // Settle waits until everything was shown that came before it.
 func (c *Console) Settle() {
 	shown := make(chan struct{})
-	c.news <- func(display) { close(shown) }
+	c.pending <- func(display) { close(shown) }
 	<-shown
 }
 
@@ -100,11 +100,11 @@ func (c *Console) Settle() {
 func (c *Console) Close(s *Report) {
 	if n := c.dropped.Load(); n > 0 {
 		at := c.now()
-		c.news <- func(d display) {
+		c.pending <- func(d display) {
 			d.notice(at, event.LeftOut, fmt.Sprintf("%d lines were left out here: the terminal was too slow for them", n))
 		}
 	}
-	c.news <- func(d display) { d.summary(s) }
-	close(c.news)
-	<-c.over
+	c.pending <- func(d display) { d.summary(s) }
+	close(c.pending)
+	<-c.ended
 }

@@ -152,7 +152,7 @@ func (l *live) changed(c *event.Changed) { l.above(func() { l.plain.changed(c) }
 func (l *live) all(p *event.Progress) { l.above(func() { l.plain.all(p) }) }
 
 func (l *live) status(p *event.Progress) {
-	l.line = fit(append(event.Figures(p), words.Wait(time.Duration(p.ElapsedS*float64(time.Second)))), l.width()-1, l.style)
+	l.line = fitWords(append(event.Figures(p), words.Wait(time.Duration(p.ElapsedS*float64(time.Second)))), l.width()-1, l.style)
 	fmt.Fprint(l.screen, eraseLine+l.line)
 }
 
@@ -164,7 +164,7 @@ func (l *live) summary(s *Report) {
 	l.plain.summary(s)
 }
 
-// above writes lines in place of the live line, and draws that again below them.
+// above removes the live line, has write write lines in its place, and draws it again below them.
 func (l *live) above(write func()) {
 	if l.line == "" {
 		write()
@@ -175,9 +175,9 @@ func (l *live) above(write func()) {
 	fmt.Fprint(l.screen, l.line)
 }
 
-// fit joins as many words as fit in width cells, in their order, and clips the first if even
-// that does not fit. The words steer nothing, no matter where they come from.
-func fit(list []string, width int, style panel.Style) string {
+// fitWords joins as many words as fit in width cells, and clips the first if even that does not fit. The words steer
+// nothing, no matter where they come from.
+func fitWords(list []string, width int, style panel.Style) string {
 	line := ""
 	for i, w := range list {
 		w = printable.Line(w)

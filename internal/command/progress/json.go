@@ -19,8 +19,8 @@ func JSON(out io.Writer, start event.Start) Manner {
 	return Manner{&events{out: out, start: start}, jsonEvery}
 }
 
-// mostEarly is the number of lines that may wait for the start of a run.
-const mostEarly = 64
+// mostEarlyLines is the number of lines that may wait for the start of a run.
+const mostEarlyLines = 64
 
 // events shows a run as JSON, one object a line. The first is the start.
 type events struct {
@@ -35,12 +35,12 @@ func (e *events) begin(s event.Start, began time.Time) {
 	e.began = began
 	if !e.begun {
 		e.start = s
-		e.open()
+		e.writeStart()
 	}
 }
 
-// open writes the start, and the lines that waited for it.
-func (e *events) open() {
+// writeStart writes the start, and the lines that waited for it.
+func (e *events) writeStart() {
 	e.begun = true
 	e.write(marshal(e.start))
 	for _, line := range e.early {
@@ -49,17 +49,18 @@ func (e *events) open() {
 	e.early = nil
 }
 
-// put writes a line, or keeps it until the start. With hurry it does not wait for the start.
-func (e *events) put(line []byte, hurry bool) {
+// put writes a line, or keeps it until the start is written. An urgent line makes the start be written now.
+func (e *events) put(line []byte, urgent bool) {
 	if e.begun {
 		e.write(line)
 		return
 	}
-	if e.early = append(e.early, line); hurry || len(e.early) >= mostEarly {
-		e.open()
+	if e.early = append(e.early, line); urgent || len(e.early) >= mostEarlyLines {
+		e.writeStart()
 	}
 }
 
+// marshal returns a value as a line of JSON. If that fails, the line is a notice with the error.
 func marshal(v any) []byte {
 	line, err := json.Marshal(v)
 	if err != nil {
@@ -96,6 +97,6 @@ func (e *events) summary(s *Report) {
 		e.print(s.Event())
 	}
 	if !e.begun && len(e.early) > 0 {
-		e.open()
+		e.writeStart()
 	}
 }

@@ -37,7 +37,7 @@ func TestLiveLineCountsCells(t *testing.T) {
 		{panel.Style{Wide: true}, 32, "模型很忙  过载，请稍后再试  ± 3"},
 		{panel.Style{}, 0, ""},
 	} {
-		if got := fit(list, c.width, c.style); got != c.want {
+		if got := fitWords(list, c.width, c.style); got != c.want {
 			t.Errorf("%+v, %d cells: %q, want %q", c.style, c.width, got, c.want)
 		}
 	}
@@ -51,14 +51,14 @@ func TestLiveLineFits(t *testing.T) {
 		InFlight: 16, Waiting: 140, OfModels: 1, Lanes: []event.Lane{{Phase: "cooling", WaitS: 1.2}},
 	}
 	for width := range 120 {
-		if got := fit(event.Figures(p), width, panel.Style{}); len([]rune(got)) > width {
+		if got := fitWords(event.Figures(p), width, panel.Style{}); len([]rune(got)) > width {
 			t.Errorf("%d columns: %q", width, got)
 		}
 	}
-	if got := fit(event.Figures(p), 19, panel.Style{}); got != "84/240  35%  9.8/s" {
+	if got := fitWords(event.Figures(p), 19, panel.Style{}); got != "84/240  35%  9.8/s" {
 		t.Errorf("20 columns: %q", got)
 	}
-	if got := fit(event.Figures(p), 200, panel.Style{}); got != "84/240  35%  9.8/s  ~16.0 s left  2 failed  cooling 1.2 s  16 in flight  140 waiting" {
+	if got := fitWords(event.Figures(p), 200, panel.Style{}); got != "84/240  35%  9.8/s  ~16.0 s left  2 failed  cooling 1.2 s  16 in flight  140 waiting" {
 		t.Errorf("wide: %q", got)
 	}
 }
@@ -169,10 +169,10 @@ func TestStartIsTheFirstEvent(t *testing.T) {
 		}, "start log"},
 		"refused, nothing said": {func(e *events) { e.summary(nil) }, ""},
 		"ever more": {func(e *events) {
-			for range mostEarly {
+			for range mostEarlyLines {
 				e.log([]byte("{}\n"))
 			}
-		}, "start" + strings.Repeat(" log", mostEarly)},
+		}, "start" + strings.Repeat(" log", mostEarlyLines)},
 	} {
 		var out strings.Builder
 		c.do(&events{out: &out, start: event.Start{Event: "start"}})

@@ -51,9 +51,8 @@ type Report struct {
 	Resume     string // the command that continues from here; "" if there is none
 }
 
-// text returns the block at the end; "" if there was nothing to do. A clean run has at most six lines, the
-// last of which is a command that shows its results. Verbose adds the waits and the proof; a proof that
-// does not hold is always shown.
+// text returns the report for people; "" if there was nothing to do. A clean run has at most six lines, the last of
+// which shows its results. Verbose adds the waits and the proof; a proof that does not hold is always shown.
 func (s *Report) text() string {
 	if s.Items() == 0 && s.Left == 0 && s.Skipped == 0 && s.Untranslatable == 0 && s.Unsaved == 0 && s.Counters == (batch.Counters{}) {
 		return ""
@@ -95,7 +94,7 @@ func (s *Report) text() string {
 	return b.String()
 }
 
-// faultRows adds the rows that a clean run does not have.
+// faultRows adds rows for all that a clean run does not have.
 func (s *Report) faultRows(row func(name string, value any, more ...string)) {
 	if s.Left > 0 {
 		row("not run", s.Left)
@@ -121,8 +120,7 @@ func (s *Report) faultRows(row func(name string, value any, more ...string)) {
 	s.stopRows(row)
 }
 
-// stopRows names the lanes that have stopped, those of one account in one row, with the reason and
-// what to do.
+// stopRows adds a row for each stopped lane, with the reason and what to do. Lanes of one account share a row.
 func (s *Report) stopRows(row func(name string, value any, more ...string)) {
 	all := event.ByAccount(s.Stops)
 	for _, stop := range all[:min(len(all), mostLaneRows)] {
@@ -137,8 +135,7 @@ func (s *Report) stopRows(row func(name string, value any, more ...string)) {
 	}
 }
 
-// detailRows says what became of the calls, and of items that had to wait or were given out
-// again.
+// detailRows adds rows about the calls, and about items that waited or were given out again.
 func (s *Report) detailRows(row func(name string, value any, more ...string)) {
 	c := s.Counters
 	row("calls", c.Calls)
@@ -159,8 +156,8 @@ func (s *Report) detailRows(row func(name string, value any, more ...string)) {
 		count uint64
 		words string
 	}{
-		{"parked", c.Parked, fmt.Sprintf("%s an item waited behind a refusal, %d given out again", oneOr(c.Parked, "time"), c.Redistributed)},
-		{"delayed", c.Delayed, oneOr(c.Delayed, "time") + " an item waited alone: its call failed, or only it was refused"},
+		{"parked", c.Parked, fmt.Sprintf("%s an item waited behind a refusal, %d given out again", nounFor(c.Parked, "time"), c.Redistributed)},
+		{"delayed", c.Delayed, nounFor(c.Delayed, "time") + " an item waited alone: its call failed, or only it was refused"},
 		{"stragglers", c.Stragglers, "of the throttled calls had left before the cooldown"},
 	} {
 		if r.count > 0 { // most runs have none
@@ -172,7 +169,7 @@ func (s *Report) detailRows(row func(name string, value any, more ...string)) {
 	}
 }
 
-// answeredWords counts the answered items, and all items.
+// answeredWords returns how many of the items were answered, and how many ended in earlier runs.
 func (s *Report) answeredWords() string {
 	before := ""
 	if s.Before > 0 {
@@ -190,7 +187,7 @@ func (s *Report) timeWords() string {
 	if s.Elapsed > 0 {
 		text += fmt.Sprintf(", %.1f items/s", float64(s.Succeeded+s.Failed)/s.Elapsed.Seconds())
 	}
-	text += fmt.Sprintf(", %s %s", words.Number(int(c.Calls)), oneOr(c.Calls, "call"))
+	text += fmt.Sprintf(", %s %s", words.Number(int(c.Calls)), nounFor(c.Calls, "call"))
 	switch {
 	case c.Calls == 0:
 		return text
@@ -200,8 +197,7 @@ func (s *Report) timeWords() string {
 	return text + fmt.Sprintf(", %s refused by a rate limit", words.Number(int(c.Throttled)))
 }
 
-// proof returns the sums that hold if the run lost nothing, gave nothing out twice, and
-// accounts for all its time.
+// proof returns three sums that hold if the run lost nothing, gave nothing out twice, and accounts for all its time.
 func (s *Report) proof() string {
 	c := s.Counters
 	items := c.Offered == c.Settled+c.Released && c.Offered == uint64(s.Items())
@@ -210,7 +206,7 @@ func (s *Report) proof() string {
 		fmt.Sprintf("  calls %d = settled %d + handed over %d  %s\n", c.Calls, c.Settled, c.HandedOver, holds(calls)) + s.timeProof()
 }
 
-// ProofOf returns the proof of a run that has ended, a line for each sum, as its last lines show it.
+// ProofOf returns the proof of a run from its summary event. Each sum is a line, as in the run's last lines.
 func ProofOf(e *event.Summary) []string {
 	s := Report{Summary: batch.Summary{Succeeded: e.Succeeded, Failed: e.Failed, NotRun: e.NotRun}}
 	s.Counters = batch.Counters{Offered: e.Offered, Settled: e.Settled, Released: e.Released, Calls: e.Calls, HandedOver: e.HandedOver}
@@ -223,26 +219,26 @@ func ProofOf(e *event.Summary) []string {
 	return strings.Split(strings.TrimSuffix(s.proof(), "\n"), "\n")
 }
 
-// timeProof gives the run's time as the sum of what held it back, the largest part first; ""
-// if there was none. Parts too small to be seen are not shown, but are in the sum.
+// timeProof shows that the parts of the run's time add up, the largest part first; "" if there was none. Parts too
+// small to be seen are only in the sum.
 func (s *Report) timeProof() string {
 	if s.Ran <= 0 {
 		return ""
 	}
 	var (
-		by    []limiter.Bound
-		parts []string
+		bounds []limiter.Bound
+		parts  []string
 	)
 	for k, d := range s.Bounds {
 		if d != 0 {
-			by = append(by, limiter.Bound(k))
+			bounds = append(bounds, limiter.Bound(k))
 		}
 	}
-	slices.SortFunc(by, func(a, b limiter.Bound) int {
+	slices.SortFunc(bounds, func(a, b limiter.Bound) int {
 		return cmp.Or(cmp.Compare(s.Bounds[b], s.Bounds[a]), cmp.Compare(a.String(), b.String()))
 	})
-	for i, b := range by {
-		if d := s.Bounds[b]; i == 0 || d >= s.digit()/2 {
+	for i, b := range bounds {
+		if d := s.Bounds[b]; i == 0 || d >= s.smallestTime()/2 {
 			name := cmp.Or(strings.ReplaceAll(b.String(), "_", " "), "nothing")
 			parts = append(parts, name+" "+s.shownTime(d))
 		}
@@ -250,12 +246,12 @@ func (s *Report) timeProof() string {
 	return fmt.Sprintf("  time %s s = %s  %s\n", s.shownTime(s.Ran), strings.Join(parts, " + "), holds(s.Bounds.Sum() == s.Ran))
 }
 
-// inDetail is the length of a run from which on milliseconds are not worth showing.
-const inDetail = 100 * time.Second
+// detailedRun is the length of a run from which on milliseconds are not worth showing.
+const detailedRun = 100 * time.Second
 
-// digit is the smallest time that the proof shows.
-func (s *Report) digit() time.Duration {
-	if s.Ran < inDetail {
+// smallestTime is the smallest time that the proof shows.
+func (s *Report) smallestTime() time.Duration {
+	if s.Ran < detailedRun {
 		return time.Millisecond
 	}
 	return 100 * time.Millisecond
@@ -263,9 +259,9 @@ func (s *Report) digit() time.Duration {
 
 // shownTime is a time in seconds, with commas at the thousands.
 func (s *Report) shownTime(d time.Duration) string {
-	d = d.Round(s.digit())
+	d = d.Round(s.smallestTime())
 	whole, rest := words.Number(int(d/time.Second)), d%time.Second
-	if s.digit() == time.Millisecond {
+	if s.smallestTime() == time.Millisecond {
 		return fmt.Sprintf("%s.%03d", whole, rest/time.Millisecond)
 	}
 	return fmt.Sprintf("%s.%d", whole, rest/(100*time.Millisecond))
@@ -281,8 +277,8 @@ func holds(ok bool) string {
 	return broken + " (this is a fault of headrace: please report it)"
 }
 
-// costWords says what this run has cost, with its tokens. Simulated answers cost nothing,
-// unless the user gave them a price.
+// costWords returns the cost and the tokens of this run. Simulated answers cost nothing, unless the user gave them a
+// price.
 func (s *Report) costWords() string {
 	text := ""
 	switch usd := s.Spent.USD; {
@@ -294,7 +290,7 @@ func (s *Report) costWords() string {
 		text = words.Cost(0, false, s.Spent.Unpriced)
 	}
 	in, out := s.Usage.InputTokens, s.Usage.OutputTokens
-	text += fmt.Sprintf(", %s %s in, %s out", words.Number(int(in)), oneOr(uint64(in), "token"), words.Number(int(out)))
+	text += fmt.Sprintf(", %s %s in, %s out", words.Number(int(in)), nounFor(uint64(in), "token"), words.Number(int(out)))
 	if s.Usage.CachedTokens > 0 {
 		text += fmt.Sprintf(", %s of them cached", words.Number(int(s.Usage.CachedTokens)))
 	}
@@ -307,7 +303,7 @@ func (s *Report) costWords() string {
 // mostLaneRows bounds the rows of lanes, the dearest first.
 const mostLaneRows = 10
 
-// laneRows says what each lane has cost; nothing if there is one.
+// laneRows adds a row with the cost of each lane; none if only one was used.
 func (s *Report) laneRows(row func(name string, value any, more ...string)) {
 	var used []observe.Lane
 	for _, l := range s.Lanes {
@@ -328,7 +324,7 @@ func (s *Report) laneRows(row func(name string, value any, more ...string)) {
 	accountRows(used, row)
 }
 
-// accountRows says what each account of several lanes has cost.
+// accountRows adds a row with the cost of each account of several lanes.
 func accountRows(used []observe.Lane, row func(name string, value any, more ...string)) {
 	all := event.AccountsOf(used)
 	for _, a := range all[:min(len(all), mostLaneRows)] {
@@ -346,10 +342,10 @@ func accountRows(used []observe.Lane, row func(name string, value any, more ...s
 // spentWords says what items have cost, how many were answered, and their tokens.
 func spentWords(usd float64, known bool, unpriced, answered int, in, out int64) string {
 	number := words.Number
-	return fmt.Sprintf("%s, %s %s, %s tokens in, %s out", words.Cost(usd, known, unpriced), number(answered), oneOr(uint64(answered), "answer"), number(int(in)), number(int(out)))
+	return fmt.Sprintf("%s, %s %s, %s tokens in, %s out", words.Cost(usd, known, unpriced), number(answered), nounFor(uint64(answered), "answer"), number(int(in)), number(int(out)))
 }
 
-// markedWords counts the answers that are not whole.
+// markedWords counts the answers that were cut off or filtered, in brackets; nil if all are whole.
 func (s *Report) markedWords() []string {
 	cutOff, filtered := fmt.Sprintf("%d cut off at their max_tokens", s.Truncated), fmt.Sprintf("%d filtered", s.Filtered)
 	switch {
@@ -363,16 +359,15 @@ func (s *Report) markedWords() []string {
 	return nil
 }
 
-// oneOr returns a noun in the form that follows a number.
-func oneOr(n uint64, noun string) string {
+// nounFor returns a noun in the form that follows a number.
+func nounFor(n uint64, noun string) string {
 	if n == 1 {
 		return noun
 	}
 	return noun + "s"
 }
 
-// kindWords returns the last column of the row of failed items: how many of each kind, the most frequent first, and
-// where they are. There is no such column if nothing failed.
+// kindWords counts the failed items by kind, the most frequent first, and names their file; nil if nothing failed.
 func (s *Report) kindWords() []string {
 	if s.Failed == 0 {
 		return nil
