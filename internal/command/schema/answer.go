@@ -9,10 +9,10 @@ import (
 	"github.com/headrace/headrace/provider/rawjson"
 )
 
-// answerIn returns the text in a body that should be JSON: the words of the answer, or if it has
-// none the arguments of its only call of a tool, in any dialect.
-func answerIn(body []byte) ([]byte, error) {
-	dialect, calls := read(body)
+// answerText returns the text in a body that should be JSON. That is the words of the answer, or else the arguments
+// of its only call of a tool.
+func answerText(body []byte) ([]byte, error) {
+	dialect, calls := readBody(body)
 	if speaks, ok := all.Named(dialect); ok {
 		if text, has := speaks.Dialect.Text(body); has {
 			return unfenced(rawjson.Trim([]byte(text))), nil
@@ -27,21 +27,20 @@ func answerIn(body []byte) ([]byte, error) {
 	return nil, fmt.Errorf("the answer has no words, but %d calls of tools", len(calls))
 }
 
-// read returns the dialect of a body, by the names of its members, and the arguments of the tools that
-// it calls.
-func read(body []byte) (dialect string, calls [][]byte) {
+// readBody returns the dialect of a body, by the names of its members, and the arguments of each tool call.
+func readBody(body []byte) (dialect string, calls [][]byte) {
 	for w := rawjson.WalkIn(rawjson.Trim(body)); w.Next(); {
 		v := w.Skip()
 		switch string(w.Name) {
 		case "choices":
 			dialect = "openai"
 			message := rawjson.Lookup(rawjson.First(v), "message")
-			for call := range each(rawjson.Lookup(message, "tool_calls")) {
+			for call := range elements(rawjson.Lookup(message, "tool_calls")) {
 				calls = append(calls, arguments(rawjson.Lookup(call, "function"), "arguments")...)
 			}
 		case "content":
 			dialect = "openai" // it reads Anthropic's messages, too
-			for block := range each(v) {
+			for block := range elements(v) {
 				if rawjson.IsWord(rawjson.Lookup(block, "type"), "tool_use") {
 					calls = append(calls, arguments(block, "input")...)
 				}
@@ -49,19 +48,19 @@ func read(body []byte) (dialect string, calls [][]byte) {
 		case "output":
 			if dialect = "openai"; rawjson.IsObject(v) {
 				dialect = "converse"
-				for block := range each(rawjson.Lookup(rawjson.Lookup(v, "message"), "content")) {
+				for block := range elements(rawjson.Lookup(rawjson.Lookup(v, "message"), "content")) {
 					calls = append(calls, arguments(rawjson.Lookup(block, "toolUse"), "input")...)
 				}
 				continue
 			}
-			for item := range each(v) {
+			for item := range elements(v) {
 				if rawjson.IsWord(rawjson.Lookup(item, "type"), "function_call") {
 					calls = append(calls, arguments(item, "arguments")...)
 				}
 			}
 		case "candidates":
 			dialect = "gemini"
-			for part := range each(rawjson.Lookup(rawjson.Lookup(rawjson.First(v), "content"), "parts")) {
+			for part := range elements(rawjson.Lookup(rawjson.Lookup(rawjson.First(v), "content"), "parts")) {
 				calls = append(calls, arguments(rawjson.Lookup(part, "functionCall"), "args")...)
 			}
 		}
@@ -69,8 +68,7 @@ func read(body []byte) (dialect string, calls [][]byte) {
 	return dialect, calls
 }
 
-// arguments returns the arguments of a call, which stand there as JSON or as text; none if it is no
-// call.
+// arguments returns the arguments of a call, which are JSON or text there; nil if it is no call.
 func arguments(call []byte, name string) [][]byte {
 	v := rawjson.Lookup(call, name)
 	switch {
@@ -82,8 +80,8 @@ func arguments(call []byte, name string) [][]byte {
 	return [][]byte{v}
 }
 
-// each yields the elements of a list; none of anything else.
-func each(list []byte) func(yield func([]byte) bool) {
+// elements yields the elements of a list, and none for any other value.
+func elements(list []byte) func(yield func([]byte) bool) {
 	return func(yield func([]byte) bool) {
 		if len(list) == 0 || list[0] != '[' {
 			return
@@ -99,7 +97,7 @@ func each(list []byte) func(yield func([]byte) bool) {
 // fence opens and closes a block of code in Markdown.
 var fence = []byte("```")
 
-// unfenced returns what stands in a block of code, if the whole text is one.
+// unfenced returns the contents of a block of code in Markdown, or the text itself if it is none.
 func unfenced(text []byte) []byte {
 	inner, opened := bytes.CutPrefix(text, fence)
 	inner, closed := bytes.CutSuffix(inner, fence)

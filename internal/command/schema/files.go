@@ -29,19 +29,19 @@ const root = "file:///"
 
 // files are the only place from which a schema is read.
 type files struct {
-	read func(name string) ([]byte, error)
-	had  map[string]json.RawMessage // what was read, by the names; nil: nobody wants to know
+	read      func(name string) ([]byte, error)
+	readFiles map[string]json.RawMessage // what was read, by the names; nil: nobody wants to know
 }
 
 // inFolderOf returns the files in the folder of a file and below, and its name there.
 func inFolderOf(file string) (of *files, name string) {
 	dir, name := filepath.Split(file)
 	dir = filepath.Clean(dir)
-	return &files{read: func(name string) ([]byte, error) { return inRoot(dir, name) }}, name
+	return &files{read: func(name string) ([]byte, error) { return readInFolder(dir, name) }}, name
 }
 
-// inRoot reads a file in a folder. A name that leads out of it, also by a link, is an error.
-func inRoot(dir, name string) ([]byte, error) {
+// readInFolder reads a file in a folder. A name or a link that leads out of the folder is an error.
+func readInFolder(dir, name string) ([]byte, error) {
 	file, err := os.OpenInRoot(dir, filepath.FromSlash(name))
 	if err != nil {
 		if in := new(fs.PathError); errors.As(err, &in) {
@@ -67,11 +67,11 @@ func (f *files) Load(address string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f.doc(name)
+	return f.readDoc(name)
 }
 
-// doc returns the value in a file.
-func (f *files) doc(name string) (any, error) {
+// readDoc returns the JSON value in a file, and remembers the file's text for Pack.
+func (f *files) readDoc(name string) (any, error) {
 	name = path.Clean(name)
 	text, err := f.read(name)
 	if err != nil {
@@ -81,8 +81,8 @@ func (f *files) doc(name string) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("it is not JSON: %w", err)
 	}
-	if f.had != nil {
-		f.had[name] = text
+	if f.readFiles != nil {
+		f.readFiles[name] = text
 	}
 	return doc, nil
 }
@@ -97,14 +97,14 @@ type packed struct {
 // [Load] refuses.
 func Pack(file string) (string, error) {
 	of, name := inFolderOf(file)
-	of.had = map[string]json.RawMessage{}
+	of.readFiles = map[string]json.RawMessage{}
 	if _, err := load(of, name); err != nil {
 		return "", err
 	}
 	var text bytes.Buffer
 	e := json.NewEncoder(&text) // it writes the texts of files in their short form
 	e.SetEscapeHTML(false)
-	err := e.Encode(packed{path.Clean(name), of.had})
+	err := e.Encode(packed{path.Clean(name), of.readFiles})
 	return strings.TrimSuffix(text.String(), "\n"), err
 }
 

@@ -78,10 +78,10 @@ func TestSchemaOfAJob(t *testing.T) {
 	long := func(n int) string {
 		return fmt.Sprintf(`{"type":"string","$comment":%q}`, strings.Repeat("x", n))
 	}
-	if text, err := OfJob(flags(saved(t, long(mostOfJob-1000)), "")); err != nil || len(text) > mostOfJob {
+	if text, err := OfJob(flags(saved(t, long(maxJobSchema-1000)), "")); err != nil || len(text) > maxJobSchema {
 		t.Errorf("%d bytes: %v", len(text), err)
 	}
-	if _, err := OfJob(flags(saved(t, `{"$ref":"b.json"}`, "b.json", long(mostOfJob)), "")); err == nil || !strings.Contains(err.Error(), "and a job brings 262144 at most to its workers") {
+	if _, err := OfJob(flags(saved(t, `{"$ref":"b.json"}`, "b.json", long(maxJobSchema)), "")); err == nil || !strings.Contains(err.Error(), "and a job brings 262144 at most to its workers") {
 		t.Errorf("a schema that is too long: %v", err)
 	}
 	if _, err := OfJob(flags("none.json", "")); err == nil || !strings.Contains(err.Error(), "--schema none.json: no such file") {

@@ -9,7 +9,7 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// Of reads the schema of --schema, or the one that a job has brought; nil: there is none.
+// Of returns the schema of --schema, or the one that a job has brought; nil if there is none.
 func Of(f *settings.Flags) (*Schema, error) {
 	if f.JobSchema != "" {
 		s, err := Unpack(f.JobSchema)
@@ -28,9 +28,9 @@ func Of(f *settings.Flags) (*Schema, error) {
 	return s, nil
 }
 
-// mostOfJob bounds the schema that a job brings to its workers, in bytes. It stands in the job's record, which each
+// maxJobSchema bounds the schema that a job brings to its workers, in bytes. It stands in the job's record, which each
 // change writes anew.
-const mostOfJob = 256 << 10
+const maxJobSchema = 256 << 10
 
 // OfJob returns the schema of --schema as a job brings it to its workers, with all files that it refers to; "": there is
 // none.
@@ -42,14 +42,14 @@ func OfJob(f *settings.Flags) (string, error) {
 	switch {
 	case err != nil:
 		return "", exit.Refuse("--schema %s: %s", f.Schema, exit.PlainText(err))
-	case len(text) > mostOfJob:
-		return "", exit.Refuse("--schema %s: it has %d bytes, with all files that it refers to, and a job brings %d at most to its workers: shorten it", f.Schema, len(text), mostOfJob)
+	case len(text) > maxJobSchema:
+		return "", exit.Refuse("--schema %s: it has %d bytes, with all files that it refers to, and a job brings %d at most to its workers: shorten it", f.Schema, len(text), maxJobSchema)
 	}
 	return text, nil
 }
 
-// Takes refuses lines whose answers have no words, as none of them would fit, and leaves the others
-// to takes, which may be nil.
+// Takes returns a check of requests: it refuses those whose answers have no text that a schema could fit. It leaves
+// the others to takes, which may be nil.
 func Takes(takes func(*prompts.Request) error) func(*prompts.Request) error {
 	return func(q *prompts.Request) error {
 		switch {

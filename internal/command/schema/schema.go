@@ -17,7 +17,7 @@ import (
 
 // A Schema says which answers fit. Many goroutines may use it.
 type Schema struct {
-	of *jsonschema.Schema
+	compiled *jsonschema.Schema
 }
 
 // Load reads the schema in a file. Files that it refers to must lie in the same folder, or below it.
@@ -27,11 +27,11 @@ func Load(file string) (*Schema, error) {
 
 // load compiles the schema in one of the files.
 func load(of *files, name string) (*Schema, error) {
-	doc, err := of.doc(name)
+	doc, err := of.readDoc(name)
 	if err != nil {
 		return nil, err
 	}
-	if err := isSchema(doc); err != nil {
+	if err := checkIsSchema(doc); err != nil {
 		return nil, err
 	}
 	at := (&url.URL{Scheme: "file", Path: "/" + name}).String()
@@ -45,7 +45,7 @@ func load(of *files, name string) (*Schema, error) {
 		return nil, faultOf(err)
 	}
 	s := &Schema{compiled}
-	return s, s.turnsInCircles()
+	return s, s.checkCycle()
 }
 
 // decode reads one JSON value, with numbers as they are written.
@@ -64,11 +64,11 @@ func decode(text []byte) (doc any, err error) {
 	return doc, nil
 }
 
-// tells are keywords of which any useful schema of an object has one.
-var tells = []string{"$ref", "$defs", "definitions", "type", "properties", "required", "enum", "const", "allOf", "anyOf", "oneOf", "not", "if", "items"}
+// schemaKeywords are keywords of which any useful schema of an object has one.
+var schemaKeywords = []string{"$ref", "$defs", "definitions", "type", "properties", "required", "enum", "const", "allOf", "anyOf", "oneOf", "not", "if", "items"}
 
-// isSchema refuses what is around a schema in a request. As a schema it would take every answer.
-func isSchema(doc any) error {
+// checkIsSchema refuses the part of a request that holds a schema. As a schema, it would accept every answer.
+func checkIsSchema(doc any) error {
 	object, is := doc.(map[string]any)
 	if _, is := doc.(bool); is {
 		return nil
@@ -85,7 +85,7 @@ func isSchema(doc any) error {
 	if inner == "" {
 		return nil
 	}
-	for _, name := range tells {
+	for _, name := range schemaKeywords {
 		if _, has := object[name]; has && !(name == "type" && inner == "json_schema") {
 			return nil
 		}
@@ -93,7 +93,7 @@ func isSchema(doc any) error {
 	return fmt.Errorf("it holds a schema in %q: give a file with that alone", inner)
 }
 
-// faultOf puts an error of the compiler into one line of words.
+// faultOf returns an error of the compiler as one line of words.
 func faultOf(err error) error {
 	var (
 		load    *jsonschema.LoadURLError
@@ -113,17 +113,18 @@ func faultOf(err error) error {
 	return errors.New(strings.ReplaceAll(strings.TrimPrefix(err.Error(), "jsonschema: "), root, ""))
 }
 
-// turnsInCircles finds a schema that refers to itself alone: no answer would fit it.
-func (s *Schema) turnsInCircles() error {
+// checkCycle refuses a schema that only refers to itself: no answer would fit it.
+func (s *Schema) checkCycle() error {
 	for _, v := range []any{nil, map[string]any{}} {
 		wrong := new(jsonschema.ValidationError)
-		if errors.As(s.of.Validate(v), &wrong) && hasCycle(wrong) {
+		if errors.As(s.compiled.Validate(v), &wrong) && hasCycle(wrong) {
 			return errors.New("it refers to itself in a circle")
 		}
 	}
 	return nil
 }
 
+// hasCycle reports whether an error, or a cause of it, is a reference to itself.
 func hasCycle(e *jsonschema.ValidationError) bool {
 	if _, is := e.ErrorKind.(*kind.RefCycle); is {
 		return true
@@ -136,9 +137,9 @@ func hasCycle(e *jsonschema.ValidationError) bool {
 	return false
 }
 
-// Check says what is wrong with a reply, nil if its answer fits.
+// Check returns what is wrong with a reply; nil if its answer fits.
 func (s *Schema) Check(reply *provider.Reply) (fault error) {
-	text, err := answerIn(reply.Body)
+	text, err := answerText(reply.Body)
 	if err == nil {
 		err = s.CheckText(text)
 	}
@@ -151,8 +152,8 @@ func (s *Schema) Check(reply *provider.Reply) (fault error) {
 	return err
 }
 
-// CheckText says what is wrong with the text of an answer. A panic of the library is the answer's
-// fault: no answer may end the run.
+// CheckText returns what is wrong with the text of an answer. It treats a panic of the library as a fault of the
+// answer, as no answer may end the run.
 func (s *Schema) CheckText(text []byte) (fault error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -163,10 +164,10 @@ func (s *Schema) CheckText(text []byte) (fault error) {
 	if err != nil {
 		return fmt.Errorf("the answer is not JSON: %w", err)
 	}
-	if err := bounded(doc, 0); err != nil {
+	if err := checkBounds(doc, 0); err != nil {
 		return err
 	}
-	err = s.of.Validate(doc)
+	err = s.compiled.Validate(doc)
 	wrong := new(jsonschema.ValidationError)
 	if errors.As(err, &wrong) {
 		return errors.New(describe(wrong))
@@ -182,31 +183,33 @@ const (
 	maxExponent = 400
 )
 
-// bounded says what is out of bounds in a value.
-func bounded(doc any, depth int) error {
+// checkBounds refuses a value that nests too deep, or has a number out of bounds.
+func checkBounds(doc any, depth int) error {
 	if depth > maxDepth {
 		return fmt.Errorf("the answer nests more than %d deep", maxDepth)
 	}
 	switch v := doc.(type) {
 	case map[string]any:
 		for _, member := range v {
-			if err := bounded(member, depth+1); err != nil {
+			if err := checkBounds(member, depth+1); err != nil {
 				return err
 			}
 		}
 	case []any:
 		for _, element := range v {
-			if err := bounded(element, depth+1); err != nil {
+			if err := checkBounds(element, depth+1); err != nil {
 				return err
 			}
 		}
 	case json.Number:
-		return boundedNumber(string(v))
+		return checkNumber(string(v))
 	}
 	return nil
 }
 
-func boundedNumber(text string) error {
+// checkNumber refuses a number with too many digits, or too large an exponent. It compares texts, as computing the
+// number would be the harm.
+func checkNumber(text string) error {
 	_, exponent, has := strings.Cut(strings.ToLower(text), "e")
 	exponent = strings.TrimLeft(exponent, "+-")
 	exponent = strings.TrimLeft(exponent, "0")

@@ -17,7 +17,7 @@ const (
 	mostWords  = 200  // bytes of a fault, and of its place: both may quote the answer
 )
 
-// describe names the first faults of an answer by their places, in one line.
+// describe names the first faults of an answer, each with its place, in one line.
 func describe(e *jsonschema.ValidationError) string {
 	var found []string
 	gather(e, &found)
@@ -46,17 +46,17 @@ func gather(e *jsonschema.ValidationError, found *[]string) {
 	case *kind.AdditionalProperties:
 		slices.Sort(k.Properties)
 	}
-	text := own(e)
+	text := ownWords(e)
 	if len(e.Causes) > 0 {
 		var inner []string
 		gather(e.Causes[0], &inner)
-		text += " (" + strings.TrimPrefix(slices.Min(inner), place(e)+": ") + ")"
+		text += " (" + strings.TrimPrefix(slices.Min(inner), placeOf(e)+": ") + ")"
 	}
 	*found = append(*found, text)
 }
 
-// own returns an error's own words behind its place, without its causes.
-func own(e *jsonschema.ValidationError) string {
+// ownWords returns the place and the text of an error, without its causes.
+func ownWords(e *jsonschema.ValidationError) string {
 	alone := *e
 	alone.Causes, alone.InstanceLocation = nil, nil
 	const nowhere = "at '': "
@@ -64,11 +64,11 @@ func own(e *jsonschema.ValidationError) string {
 	if at := strings.LastIndex(text, nowhere); at >= 0 {
 		text = text[at+len(nowhere):]
 	}
-	return clipped(place(e) + ": " + clipped(printable.Line(text)))
+	return clipped(placeOf(e) + ": " + clipped(printable.Line(text)))
 }
 
-// place names where in the answer the fault lies.
-func place(e *jsonschema.ValidationError) string {
+// placeOf returns the path in the answer at which the fault lies.
+func placeOf(e *jsonschema.ValidationError) string {
 	var path strings.Builder
 	for _, step := range e.InstanceLocation {
 		if path.WriteString("/" + step); path.Len() > mostWords {
