@@ -39,11 +39,11 @@ func readClients(path string) (all []door.Client, err error) {
 	found := false
 	for _, one := range f.Entries() {
 		if name := one.Key.GetToken().Value; name != "clients" {
-			f.Complain(one.Key, fmt.Sprintf("unknown word %q", shown(name)), fileOfClients.Write)
+			f.Complain(one.Key, fmt.Sprintf("unknown word %q", clippedText(name)), fileOfClients.Write)
 			continue
 		}
 		found = true
-		all = f.clients(one)
+		all = f.readSection(one)
 	}
 	if !found && len(f.Faults) == 0 {
 		f.Complain(nil, "there are no clients", fileOfClients.Write)
@@ -60,7 +60,8 @@ type clientsFile struct {
 	tokens map[[32]byte]string // the client of each
 }
 
-func (f *clientsFile) clients(s *ast.MappingValueNode) (all []door.Client) {
+// readSection reads the clients under the word clients.
+func (f *clientsFile) readSection(s *ast.MappingValueNode) (all []door.Client) {
 	body := yamlfile.Section(s)
 	switch {
 	case len(body) == 0:
@@ -72,22 +73,23 @@ func (f *clientsFile) clients(s *ast.MappingValueNode) (all []door.Client) {
 	for _, one := range body {
 		name := one.Key.GetToken().Value
 		if exit.WithoutKeys(name) != name || !door.IsName(name) {
-			f.Complain(one.Key, fmt.Sprintf("%q is not a name of a client", shown(name)), "use letters, digits, dots, - and _, up to "+strconv.Itoa(door.MaxName)+" of them")
+			f.Complain(one.Key, fmt.Sprintf("%q is not a name of a client", clippedText(name)), "use letters, digits, dots, - and _, up to "+strconv.Itoa(door.MaxName)+" of them")
 			continue
 		}
 		if slices.ContainsFunc(all, func(c door.Client) bool { return c.Name == name }) {
 			f.Complain(one.Key, fmt.Sprintf("client %s is there twice", name), "keep one")
 			continue
 		}
-		all = append(all, f.client(name, one))
+		all = append(all, f.readClient(name, one))
 	}
 	return all
 }
 
-func (f *clientsFile) client(name string, s *ast.MappingValueNode) door.Client {
+// readClient reads the words of one client. It refuses a client without a token, or with that of another.
+func (f *clientsFile) readClient(name string, s *ast.MappingValueNode) door.Client {
 	c := door.Client{Name: name, Weight: 1}
 	for _, one := range yamlfile.Section(s) {
-		f.word(&c, one)
+		f.readWord(&c, one)
 	}
 	switch owner, taken := f.tokens[c.SHA256]; {
 	case c.SHA256 == [32]byte{} && len(f.Faults) == 0:
@@ -99,8 +101,8 @@ func (f *clientsFile) client(name string, s *ast.MappingValueNode) door.Client {
 	return c
 }
 
-// word takes one word of a client.
-func (f *clientsFile) word(c *door.Client, s *ast.MappingValueNode) {
+// readWord reads one word of a client, and complains if it is unknown or its value invalid.
+func (f *clientsFile) readWord(c *door.Client, s *ast.MappingValueNode) {
 	name := s.Key.GetToken().Value
 	if name == "models" {
 		c.Models = f.List(s, "models")
@@ -111,7 +113,7 @@ func (f *clientsFile) word(c *door.Client, s *ast.MappingValueNode) {
 		if name == "token" || settings.IsKeyFlag(name) {
 			advice = "no token belongs in this file: write the token-sha256, which headrace serve token makes"
 		}
-		f.Complain(s.Key, fmt.Sprintf("client %s: unknown word %q", c.Name, shown(name)), advice)
+		f.Complain(s.Key, fmt.Sprintf("client %s: unknown word %q", c.Name, clippedText(name)), advice)
 		return
 	}
 	value, ok := yamlfile.Plain(s.Value)
@@ -119,8 +121,8 @@ func (f *clientsFile) word(c *door.Client, s *ast.MappingValueNode) {
 		f.Complain(s.Key, name+" needs a single value", fmt.Sprintf("write it as in \"%s: …\"", name))
 		return
 	}
-	if wants := set(c, name, value); wants != "" {
-		f.Complain(s.Key, fmt.Sprintf("client %s: %s: %q is invalid", c.Name, name, shown(value)), wants)
+	if wants := setWord(c, name, value); wants != "" {
+		f.Complain(s.Key, fmt.Sprintf("client %s: %s: %q is invalid", c.Name, name, clippedText(value)), wants)
 	}
 }
 
@@ -131,35 +133,35 @@ const (
 	mostDollar = 1e6
 )
 
-// set sets a word to a value, or says what is wanted.
-func set(c *door.Client, name, value string) (wants string) {
+// setWord sets a word of a client to a value. For an invalid value it returns what is wanted.
+func setWord(c *door.Client, name, value string) (wants string) {
 	switch name {
 	case "token-sha256":
 		return setToken(c, value)
 	case "weight":
-		return whole(value, 1, mostWeight, &c.Weight)
+		return setWhole(value, 1, mostWeight, &c.Weight)
 	case "max-waiting":
-		return whole(value, 1, mostPlaces, &c.MaxWaiting)
+		return setWhole(value, 1, mostPlaces, &c.MaxWaiting)
 	case "max-in-flight":
-		return whole(value, 1, mostPlaces, &c.MaxInFlight)
+		return setWhole(value, 1, mostPlaces, &c.MaxInFlight)
 	case "max-cost-per-day":
-		return dollars(value, &c.MaxCostDay)
+		return setDollars(value, &c.MaxCostDay)
 	case "max-cost-per-run":
-		return dollars(value, &c.MaxCostRun)
+		return setDollars(value, &c.MaxCostRun)
 	case "max-priority":
 		var known bool
 		if c.First, known = door.ClassOf(value); !known {
 			return "use " + strings.Join(door.Classes[:], ", ")
 		}
 	case "may-name":
-		return truth(value, &c.MayName)
+		return setBool(value, &c.MayName)
 	case "admin":
-		return truth(value, &c.Admin)
+		return setBool(value, &c.Admin)
 	}
 	return ""
 }
 
-// setToken takes the hash of the token, as sha256sum and headrace serve token write it.
+// setToken reads the hash of a token, as sha256sum and headrace serve token write it, or returns what is wanted.
 func setToken(c *door.Client, value string) (wants string) {
 	sum, err := hex.DecodeString(value)
 	if err != nil || len(sum) != len(c.SHA256) {
@@ -169,7 +171,8 @@ func setToken(c *door.Client, value string) (wants string) {
 	return ""
 }
 
-func whole(value string, least, most int, to *int) (wants string) {
+// setWhole reads a whole number within bounds, or returns what is wanted.
+func setWhole(value string, least, most int, to *int) (wants string) {
 	n, err := strconv.Atoi(value)
 	if err != nil || n < least || n > most {
 		return fmt.Sprintf("it may be a whole number from %d to %d", least, most)
@@ -178,7 +181,8 @@ func whole(value string, least, most int, to *int) (wants string) {
 	return ""
 }
 
-func dollars(value string, to *limiter.Money) (wants string) {
+// setDollars reads a sum in USD, or returns what is wanted.
+func setDollars(value string, to *limiter.Money) (wants string) {
 	usd, err := strconv.ParseFloat(value, 64)
 	if err != nil || !(usd > 0 && usd <= mostDollar) { // NaN too
 		return "it may be a sum in USD, as in 2.50"
@@ -187,7 +191,8 @@ func dollars(value string, to *limiter.Money) (wants string) {
 	return ""
 }
 
-func truth(value string, to *bool) (wants string) {
+// setBool reads true or false, or returns what is wanted.
+func setBool(value string, to *bool) (wants string) {
 	if value != "true" && value != "false" {
 		return "it may be true or false"
 	}
@@ -195,5 +200,5 @@ func truth(value string, to *bool) (wants string) {
 	return ""
 }
 
-// shown clips a text of the file, and hides what may be a key: a token of ours is one.
-func shown(text string) string { return yamlfile.Clipped(exit.WithoutKeys(text)) }
+// clippedText clips a text of the file, and hides what may be a key: a token of ours is one.
+func clippedText(text string) string { return yamlfile.Clipped(exit.WithoutKeys(text)) }

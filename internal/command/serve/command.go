@@ -74,8 +74,8 @@ const (
 	finishGone = "finish"
 )
 
-// usualDrain is as long as most supervisors wait for a process that they end.
-const usualDrain = time.Minute
+// defaultDrain is as long as most supervisors wait for a process that they end.
+const defaultDrain = time.Minute
 
 func (f *flags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.addr, "addr", "127.0.0.1:8470", "address to serve at; one that other machines can reach needs --clients and TLS")
@@ -96,7 +96,7 @@ func (f *flags) register(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.commitAfter, "commit-after", handler.DefaultCommitAfter, "a stream that waits longer gets its head, and a line every 10 s that says how long it will take")
 	fs.BoolVar(&f.injectUsage, "inject-usage", false, "ask OpenAI's streams for their usage, which is exact then, and take it out for clients that have not asked for it")
 	fs.StringVar(&f.onDisconnect, "on-disconnect", cancelGone, "a call whose client has gone: cancel it, or let it finish")
-	fs.DurationVar(&f.drain, "drain", usualDrain, "time for calls in flight to finish at the end")
+	fs.DurationVar(&f.drain, "drain", defaultDrain, "time for calls in flight to finish at the end")
 	fs.BoolVar(&f.drainWaiting, "drain-waiting", false, "at the end, let waiting requests go on as well, within --drain")
 	settings.NameValues(fs, map[string]string{
 		"addr": "HOST:PORT", "socket": "PATH", "clients": "FILE", "token-file": "FILE", "state": "FILE", "tls-cert": "FILE", "tls-key": "FILE",
@@ -105,8 +105,8 @@ func (f *flags) register(fs *pflag.FlagSet) {
 	})
 }
 
-// join adds all flags of the command, its own first. The file of --config may set any of them.
-func (f *flags) join(fs *pflag.FlagSet, of *settings.Flags) {
+// addTo adds all flags of the command to a set, its own first. The file of --config may set any of them.
+func (f *flags) addTo(fs *pflag.FlagSet, of *settings.Flags) {
 	of.Own = pflag.NewFlagSet("serve", pflag.ContinueOnError)
 	f.register(of.Own)
 	fs.AddFlagSet(of.Own)
@@ -120,8 +120,8 @@ func (f *flags) join(fs *pflag.FlagSet, of *settings.Flags) {
 // fixedOfRun are the flags of run that hold until the server ends, as those of its own do.
 var fixedOfRun = []string{"max-cost", "concurrency", "timeout", "stream-idle", "progress", "color", "ctl", "log-level", "log-format", "log-file", "seed", "metrics-addr"}
 
-// fixed returns the values that SIGHUP does not change.
-func fixed(fs *pflag.FlagSet) map[string]string {
+// fixedFlags returns the values of the flags that SIGHUP does not change.
+func fixedFlags(fs *pflag.FlagSet) map[string]string {
 	values := map[string]string{}
 	for _, name := range slices.Concat(settings.OfServe, []string{"insecure-http", "max-bodies"}, fixedOfRun) {
 		values[name] = fs.Lookup(name).Value.String()
@@ -129,7 +129,7 @@ func fixed(fs *pflag.FlagSet) map[string]string {
 	return values
 }
 
-// check finds values that are wrong by themselves.
+// check returns an error for values and combinations of flags that are wrong, whatever the files hold.
 func (f *flags) check(fs *pflag.FlagSet) error {
 	var faults []error
 	fault := func(is bool, text string) {
@@ -166,7 +166,7 @@ func Command(w *world.World, cluster Cluster) *cobra.Command {
   headrace serve --config lanes.yaml --addr 10.0.0.5:8470 --clients clients.yaml --tls-cert cert.pem --tls-key key.pem`,
 		Args: settings.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s := &server{World: w, own: own, given: givenBy(cmd.Flags())}
+			s := &server{World: w, own: own, givenFlags: givenFlags(cmd.Flags())}
 			if err := of.Complete(cmd.Flags(), w.Env); err != nil {
 				return err
 			}
@@ -176,8 +176,8 @@ func Command(w *world.World, cluster Cluster) *cobra.Command {
 			if of.PrintConfig {
 				return of.WriteConfig(w.Stdout, cmd.Flags())
 			}
-			s.fixed = fixed(cmd.Flags())
-			joins, err := own.joins(cmd.Flags(), cluster, of)
+			s.fixedValues = fixedFlags(cmd.Flags())
+			joins, err := own.joinsCluster(cmd.Flags(), cluster, of)
 			if err != nil {
 				return err
 			}
@@ -188,7 +188,7 @@ func Command(w *world.World, cluster Cluster) *cobra.Command {
 		},
 	}
 	cmd.Flags().SortFlags = false
-	own.join(cmd.Flags(), of)
+	own.addTo(cmd.Flags(), of)
 	registerJoin(cmd.Flags(), cluster)
 	cmd.Flags().Lookup("print-config").Usage = "serve nothing: print the settings that hold, and where each comes from, as a file for --config; no secret is shown"
 	cmd.Flags().Lookup("max-cost").Usage = "never spend more, in USD, from the start on: the prices of calls in flight are reserved, and what does not fit gets status 402"
@@ -219,8 +219,8 @@ the token is shown once.`,
 	}
 }
 
-// givenBy returns the flags on the command line, as SIGHUP sets them again.
-func givenBy(fs *pflag.FlagSet) (all [][2]string) {
+// givenFlags returns the flags on the command line, as SIGHUP sets them again.
+func givenFlags(fs *pflag.FlagSet) (all [][2]string) {
 	fs.VisitAll(func(f *pflag.Flag) {
 		if f.Changed {
 			all = append(all, [2]string{f.Name, settings.TextOfValue(f.Value)})

@@ -30,15 +30,15 @@ func TestOfServeNamesEachFlag(t *testing.T) {
 func TestSighupNamesEachFixedFlag(t *testing.T) {
 	f := &flags{}
 	fs := pflag.NewFlagSet("serve", pflag.ContinueOnError)
-	f.join(fs, &settings.Flags{})
-	before := fixed(fs)
+	f.addTo(fs, &settings.Flags{})
+	before := fixedFlags(fs)
 	for name, value := range map[string]string{"metrics-addr": ":9500", "ctl": "off", "drain": "1s", "rpm": "5"} {
 		if err := fs.Set(name, value); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var changed []string
-	for name, value := range fixed(fs) {
+	for name, value := range fixedFlags(fs) {
 		if before[name] != value {
 			changed = append(changed, name)
 		}
@@ -51,12 +51,12 @@ func TestSighupNamesEachFixedFlag(t *testing.T) {
 // The flags on the command line are the same again at SIGHUP, lists too.
 func TestSighupSetsTheSameFlagsAgain(t *testing.T) {
 	first, again := pflag.NewFlagSet("serve", pflag.ContinueOnError), pflag.NewFlagSet("serve", pflag.ContinueOnError)
-	(&flags{}).join(first, &settings.Flags{})
-	(&flags{}).join(again, &settings.Flags{})
+	(&flags{}).addTo(first, &settings.Flags{})
+	(&flags{}).addTo(again, &settings.Flags{})
 	if err := first.Parse([]string{"--host", "a.example,b.example", "--allow-origin", "https://app.example", "--header", "X-A=1,2", "--header", "X-B=3", "--drain", "90s"}); err != nil {
 		t.Fatal(err)
 	}
-	for _, one := range givenBy(first) {
+	for _, one := range givenFlags(first) {
 		if err := again.Set(one[0], one[1]); err != nil {
 			t.Fatal(err)
 		}

@@ -20,15 +20,15 @@ import (
 type control struct {
 	*server
 
-	flags       *settings.Flags // as the process was started
-	concurrency int
-	all         batch.Limits            // of the lanes that have none of their own
-	limits      map[string]batch.Limits // by lane
+	flags        *settings.Flags // as the process was started
+	concurrency  int
+	commonLimits batch.Limits            // of the lanes that have none of their own
+	laneLimits   map[string]batch.Limits // by lane
 }
 
 // listenToCtl begins to listen, under the address and under the file of --state. A server that cannot goes on without.
 func (s *server) listenToCtl(f *settings.Flags) *ctl.Server {
-	c := &control{server: s, flags: f, concurrency: f.Concurrency, all: f.Limits(), limits: map[string]batch.Limits{}}
+	c := &control{server: s, flags: f, concurrency: f.Concurrency, commonLimits: f.Limits(), laneLimits: map[string]batch.Limits{}}
 	of := []string{ctl.OfAddress(s.entrance.url())}
 	if s.own.state != "" {
 		if name, err := ctl.OfFile(s.own.state); err == nil {
@@ -55,38 +55,38 @@ func (c *control) Do(ctx context.Context, cmd ctl.Command) (a ctl.Answer, err er
 		if err != nil {
 			return a, err
 		}
-		rows := slices.Concat([]string{c.title()}, inCluster{c.server}.rows(), rowsOf(&st))
+		rows := slices.Concat([]string{c.title()}, clusterView{c.server}.rows(), rowsOf(&st))
 		return ctl.Answer{Text: strings.Join(rows, "\n"), Status: st}, nil
 	case ctl.Drain:
 		select {
-		case c.told <- struct{}{}:
+		case c.ctlDrain <- struct{}{}:
 		default: // it ends already
 		}
-		a.Text = c.changed("state", "", "running", "draining")
+		a.Text = c.reportChange("state", "", "running", "draining")
 	case ctl.Concurrency:
-		if err := fits(cmd.N, world.OpenFiles()); err != nil {
+		if err := checkConcurrency(cmd.N, world.OpenFiles()); err != nil {
 			return a, err
 		}
 		if err := shared.SetConcurrency(cmd.N); err != nil {
 			return a, err
 		}
-		a.Text = c.changed("concurrency", "", strconv.Itoa(c.concurrency), strconv.Itoa(cmd.N))
+		a.Text = c.reportChange("concurrency", "", strconv.Itoa(c.concurrency), strconv.Itoa(cmd.N))
 		c.concurrency = cmd.N
 	case ctl.Limit:
 		a.Text, err = c.setLimits(ctx, &cmd)
 	case ctl.Reset:
-		if cmd.Lane, err = c.knows(ctx, cmd.Lane); err != nil {
+		if cmd.Lane, err = c.usedLane(ctx, cmd.Lane); err != nil {
 			return a, err
 		}
 		if err := shared.ResetLane(cmd.Lane); err != nil {
 			return a, err
 		}
-		a.Text = c.changed("reset", cmd.Lane, "", "afresh")
+		a.Text = c.reportChange("reset", cmd.Lane, "", "afresh")
 	case ctl.LogLevel:
 		level := c.flags.Leveler()
 		from := level.Level()
 		level.Set(cmd.Level)
-		a.Text = c.changed("log-level", "", strings.ToLower(from.String()), strings.ToLower(cmd.Level.String()))
+		a.Text = c.reportChange("log-level", "", strings.ToLower(from.String()), strings.ToLower(cmd.Level.String()))
 	case ctl.MaxCost:
 		err = errors.New("max-cost: headrace serve takes it at its start only")
 	case ctl.Pause, ctl.Resume:
@@ -101,16 +101,16 @@ func (c *control) Do(ctx context.Context, cmd ctl.Command) (a ctl.Answer, err er
 	return a, err
 }
 
-// fits refuses more calls than files may be open for.
-func fits(calls int, files uint64) error {
+// checkConcurrency refuses more calls than files may be open for.
+func checkConcurrency(calls int, files uint64) error {
 	if most := account.CallsWithin(files, calls); most < calls {
 		return fmt.Errorf("concurrency %d is too much here: at most %d files may be open: want 1 to %d (ulimit -n raises it)", calls, files, most)
 	}
 	return nil
 }
 
-// changed says and logs a change, and returns it in words.
-func (c *control) changed(what, lane, from, to string) string {
+// reportChange shows and logs a change, and returns it in words.
+func (c *control) reportChange(what, lane, from, to string) string {
 	e := event.Changed{What: what, Lane: lane, From: from, To: to, By: "ctl"}
 	if e.IsNone() {
 		return e.Say()
@@ -121,37 +121,38 @@ func (c *control) changed(what, lane, from, to string) string {
 	return text
 }
 
+// setLimits sets the limits of one lane, or of all lanes of a server without a file of lanes.
 func (c *control) setLimits(ctx context.Context, cmd *ctl.Command) (string, error) {
 	if c.flags.Law == settings.LawNone {
 		return "", errors.New("limit: with --law none there is no limit but the concurrency")
 	}
 	if cmd.Lane == "" && c.flags.Fleet == nil {
-		from, to := c.all, cmd.On(c.all)
+		from, to := c.commonLimits, cmd.On(c.commonLimits)
 		if err := c.upstream.shared.SetLimitsOfAll(to); err != nil {
 			return "", err
 		}
-		was := ctl.AllWords(from, c.limits)
-		c.all, c.limits = to, map[string]batch.Limits{}
-		return c.changed("limits", "", was, ctl.LimitWords(to)), nil
+		was := ctl.AllWords(from, c.laneLimits)
+		c.commonLimits, c.laneLimits = to, map[string]batch.Limits{}
+		return c.reportChange("limits", "", was, ctl.LimitWords(to)), nil
 	}
 	var err error
-	if cmd.Lane, err = c.knows(ctx, cmd.Lane); err != nil {
+	if cmd.Lane, err = c.usedLane(ctx, cmd.Lane); err != nil {
 		return "", err
 	}
-	from, known := c.limits[cmd.Lane]
+	from, known := c.laneLimits[cmd.Lane]
 	if !known {
-		from = c.toldAtStart(cmd.Lane)
+		from = c.startLimits(cmd.Lane)
 	}
 	to := cmd.On(from)
 	if err := c.upstream.shared.SetLimits(cmd.Lane, to); err != nil {
 		return "", err
 	}
-	c.limits[cmd.Lane] = to
-	return c.changed("limits", cmd.Lane, ctl.LimitWords(from), ctl.LimitWords(to)), nil
+	c.laneLimits[cmd.Lane] = to
+	return c.reportChange("limits", cmd.Lane, ctl.LimitWords(from), ctl.LimitWords(to)), nil
 }
 
-// toldAtStart returns the limits of a lane that its flags told at the start.
-func (c *control) toldAtStart(lane string) batch.Limits {
+// startLimits returns the limits that the flags gave a lane at the start.
+func (c *control) startLimits(lane string) batch.Limits {
 	if c.flags.Fleet != nil {
 		name, _, _ := strings.Cut(lane, "/")
 		for i := range c.flags.Fleet.Lanes {
@@ -160,11 +161,12 @@ func (c *control) toldAtStart(lane string) batch.Limits {
 			}
 		}
 	}
-	return c.all
+	return c.commonLimits
 }
 
-// knows refuses a lane that no request has used yet. Without a name it is the only one.
-func (c *control) knows(ctx context.Context, lane string) (string, error) {
+// usedLane returns the lane of that name, and refuses one that no request has used. An empty name means the only
+// lane.
+func (c *control) usedLane(ctx context.Context, lane string) (string, error) {
 	st, err := c.handler.Status(ctx)
 	if err != nil {
 		return "", err

@@ -12,7 +12,7 @@ func TestConcurrencyFitsOpenFiles(t *testing.T) {
 		files uint64
 		want  string
 	}{{200, 256, ""}, {1000, 256, "at most 256 files may be open: want 1 to 224"}, {65_536, 0, ""}} {
-		if err := fits(c.calls, c.files); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+		if err := checkConcurrency(c.calls, c.files); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%d calls with %d files: %v, want %q", c.calls, c.files, err, c.want)
 		}
 	}

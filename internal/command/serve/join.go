@@ -58,7 +58,8 @@ type Member interface {
 // joinFlag is the flag that names the cluster.
 const joinFlag = "join"
 
-// registerJoin registers the flags about a cluster; without one, a flag that says where to get it.
+// registerJoin registers the flags of a cluster. In a build without one, it registers a flag that says where to get
+// it.
 func registerJoin(fs *pflag.FlagSet, c Cluster) {
 	if c != nil {
 		c.Register(fs)
@@ -68,8 +69,8 @@ func registerJoin(fs *pflag.FlagSet, c Cluster) {
 	settings.NameValues(fs, map[string]string{joinFlag: "LINE"})
 }
 
-// joins reports whether the command line names a cluster, and refuses what cannot be used there.
-func (f *flags) joins(fs *pflag.FlagSet, c Cluster, of *settings.Flags) (bool, error) {
+// joinsCluster reports whether the command line names a cluster, and refuses flags that cannot be used in one.
+func (f *flags) joinsCluster(fs *pflag.FlagSet, c Cluster, of *settings.Flags) (bool, error) {
 	switch {
 	case c != nil && !fs.Changed(joinFlag):
 		return false, c.Check(fs, of.Fleet != nil)
@@ -85,10 +86,11 @@ func (f *flags) joins(fs *pflag.FlagSet, c Cluster, of *settings.Flags) (bool, e
 	return true, c.Check(fs, of.Fleet != nil)
 }
 
-// join joins the cluster, and holds permits from then on. A signal ends the wait for it, which is no fault.
+// join joins the cluster, and then holds permits in the background. A signal ends the wait for the cluster; that is
+// no error.
 func (s *server) join(ctx context.Context, f *settings.Flags) (ended bool, err error) {
 	joined, stop := context.WithCancel(ctx)
-	s.part = stop
+	s.stopMember = stop
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -112,26 +114,26 @@ func (s *server) join(ctx context.Context, f *settings.Flags) (ended bool, err e
 	if err != nil {
 		return false, err
 	}
-	s.parted = make(chan error, 1)
-	go func() { s.parted <- s.member.Run(joined) }()
+	s.memberDone = make(chan error, 1)
+	go func() { s.memberDone <- s.member.Run(joined) }()
 	s.upstream.join(s.member, s.cluster.Limit())
 	return false, nil
 }
 
-// stands says how the server stands, for others in its cluster.
+// stands returns the address and the number of waiting requests, for others in the cluster.
 func (s *server) stands() (at string, waiting int) {
 	return s.entrance.url(), s.handler.Waiting()
 }
 
 // leave leaves the cluster, once no call is in flight.
 func (s *server) leave() (err error) {
-	if s.part == nil {
+	if s.stopMember == nil {
 		return nil
 	}
-	s.part()
-	s.part = nil
-	if s.parted != nil {
-		err = <-s.parted
+	s.stopMember()
+	s.stopMember = nil
+	if s.memberDone != nil {
+		err = <-s.memberDone
 	}
 	if s.member != nil {
 		err = errors.Join(err, s.member.Close())
@@ -139,23 +141,23 @@ func (s *server) leave() (err error) {
 	return err
 }
 
-// outcast ends a server that may not stay in its cluster.
-func (s *server) outcast(why error, shown <-chan time.Time) error {
-	s.parted <- nil // leave takes it
-	return errors.Join(exit.EndOf(exit.Usage, why), s.end("its cluster", shown))
+// endExpelled ends a server that may not stay in its cluster.
+func (s *server) endExpelled(why error, shown <-chan time.Time) error {
+	s.memberDone <- nil // leave takes it
+	return errors.Join(exit.EndOf(exit.Usage, why), s.drainAndClose("its cluster", shown))
 }
 
-// inCluster shows a server in its cluster to programs and people. Without a cluster it shows nothing.
-type inCluster struct{ s *server }
+// clusterView shows a server in its cluster to programs and people. Without a cluster it shows nothing.
+type clusterView struct{ s *server }
 
 // Collect shows the member's figures.
-func (c inCluster) Collect(to *exposition.Page) {
+func (c clusterView) Collect(to *exposition.Page) {
 	if c.s.member != nil {
 		c.s.member.Collect(to)
 	}
 }
 
-func (c inCluster) rows() (rows []string) {
+func (c clusterView) rows() (rows []string) {
 	if c.s.member != nil {
 		_, rows = c.s.member.Standing()
 	}
@@ -165,8 +167,9 @@ func (c inCluster) rows() (rows []string) {
 // statusPath leads to the status of the handler.
 const statusPath = "/headrace/status"
 
-// serveStatus shows an admin the status with that of the cluster, and reports whether it did.
-func (c inCluster) serveStatus(w http.ResponseWriter, r *http.Request) bool {
+// serveStatus sends an admin the status with that of the cluster. It reports whether it did, so that the handler can
+// answer otherwise.
+func (c clusterView) serveStatus(w http.ResponseWriter, r *http.Request) bool {
 	if c.s.member == nil || r.URL.Path != statusPath || r.Method != http.MethodGet || !c.s.handler.Admin(r) {
 		return false
 	}
@@ -197,8 +200,8 @@ func (u *upstream) join(m Member, limit string) {
 	u.member, u.limits, u.limit = m, map[string]string{}, limit
 }
 
-// hold puts a lane under a limit of the cluster, unless it is there.
-func (u *upstream) hold(lane, limit string, c batch.LaneConfig) error {
+// putUnderLimit puts a lane under a limit of the cluster, unless it is there already. Its caller holds mu.
+func (u *upstream) putUnderLimit(lane, limit string, c batch.LaneConfig) error {
 	was := u.limits[lane]
 	if was == limit && u.member.Uses(lane) {
 		return nil

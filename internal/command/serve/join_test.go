@@ -31,7 +31,7 @@ func TestLimitsOfAClusterAreNotChangedHere(t *testing.T) {
 			t.Errorf("%s: %v", word, err)
 		}
 	}
-	if rows := (inCluster{c.server}).rows(); len(rows) != 1 || (inCluster{&server{}}).rows() != nil {
+	if rows := (clusterView{c.server}).rows(); len(rows) != 1 || (clusterView{&server{}}).rows() != nil {
 		t.Errorf("rows %q", rows)
 	}
 }
@@ -61,7 +61,7 @@ func TestForgottenLimitsAreHeldAgain(t *testing.T) {
 	u.join(m, "")
 	for _, lost := range []bool{false, false, true, false} {
 		m.lost = lost
-		must.Do(t, u.hold("m", "limit", batch.LaneConfig{}))
+		must.Do(t, u.putUnderLimit("m", "limit", batch.LaneConfig{}))
 	}
 	if len(m.held) != 2 || m.uses["m"] != 3 {
 		t.Errorf("%d times under its limit, %d uses", len(m.held), m.uses["m"])

@@ -23,7 +23,7 @@ type entrance struct {
 	cert   *atomicCert // nil: no TLS
 }
 
-// open begins to listen, and refuses what would let strangers in.
+// open begins to listen at --addr or --socket. It refuses an address that would let strangers in.
 func (f *flags) open() (*entrance, error) {
 	if f.socket != "" {
 		return openSocket(f.socket)
@@ -36,7 +36,7 @@ func (f *flags) open() (*entrance, error) {
 		host = "127.0.0.1"
 	}
 	if !settings.IsLoopback(host) {
-		if err := f.mayBePublic(); err != nil {
+		if err := f.checkPublic(); err != nil {
 			return nil, err
 		}
 	}
@@ -59,9 +59,9 @@ func (f *flags) open() (*entrance, error) {
 	return d, nil
 }
 
-// mayBePublic refuses an address that other machines can reach, unless clients are named and their tokens
+// checkPublic refuses an address that other machines can reach, unless clients are named and their tokens
 // are not sent in the clear.
-func (f *flags) mayBePublic() error {
+func (f *flags) checkPublic() error {
 	switch {
 	case f.isOpen:
 		return exit.Refuse("--open: only on loopback or a --socket, and %s is for other machines: remove --open, and name --clients", f.addr)
@@ -103,8 +103,8 @@ func (d *entrance) url() string {
 	return "http://" + d.Addr().String()
 }
 
-// place returns HOST:PORT, or the whole path of the socket.
-func (d *entrance) place() string {
+// address returns HOST:PORT, or the whole path of the socket.
+func (d *entrance) address() string {
 	if d.socket != "" {
 		return d.socket
 	}
@@ -117,7 +117,7 @@ func (d *entrance) isLocal() bool {
 	return !is || addr.IP.IsLoopback()
 }
 
-// leadsTo reports whether an address is this entrance: calls would then go round for ever.
+// leadsTo reports whether an address is this entrance. An upstream there would send calls round for ever.
 func (d *entrance) leadsTo(base string) bool {
 	own, is := d.Addr().(*net.TCPAddr)
 	u, err := url.Parse(base)

@@ -15,21 +15,21 @@ import (
 
 // The metrics of serve. Their names and labels are a promise to dashboards and alerts.
 var (
-	requestsTotal = family(exposition.Counter, "requests_total", "Requests that have ended; result is answered, refused (by this server), failed (by the provider) or gone.", "client", "class", "lane", "result")
-	waitingNow    = family(exposition.Gauge, "waiting", "Requests that wait.", "class")
-	inFlightNow   = family(exposition.Gauge, "in_flight", "Calls in flight.")
-	waitSeconds   = family(exposition.Histogram, "wait_seconds", "Time of requests until their last call left, or until they ended.", "class")
-	firstSeconds  = family(exposition.Histogram, "first_byte_seconds", "Time of answered requests until the first byte of their answer.", "class")
-	streamsNow    = family(exposition.Gauge, "streams", "Streams that are open, of the calls in flight.")
-	refusedTotal  = family(exposition.Counter, "refused_total", "Requests that this server has refused, by their code.", "reason")
-	goneTotal     = family(exposition.Counter, "disconnects_total", "Clients that went away before the end of their answer; when is waiting or flying.", "when")
-	costTotal     = family(exposition.Counter, "cost_usd_total", "Cost of requests that have ended, of models with a known price, in USD.", "client")
+	requestsTotal = newFamily(exposition.Counter, "requests_total", "Requests that have ended; result is answered, refused (by this server), failed (by the provider) or gone.", "client", "class", "lane", "result")
+	waitingNow    = newFamily(exposition.Gauge, "waiting", "Requests that wait.", "class")
+	inFlightNow   = newFamily(exposition.Gauge, "in_flight", "Calls in flight.")
+	waitSeconds   = newFamily(exposition.Histogram, "wait_seconds", "Time of requests until their last call left, or until they ended.", "class")
+	firstSeconds  = newFamily(exposition.Histogram, "first_byte_seconds", "Time of answered requests until the first byte of their answer.", "class")
+	streamsNow    = newFamily(exposition.Gauge, "streams", "Streams that are open, of the calls in flight.")
+	refusedTotal  = newFamily(exposition.Counter, "refused_total", "Requests that this server has refused, by their code.", "reason")
+	goneTotal     = newFamily(exposition.Counter, "disconnects_total", "Clients that went away before the end of their answer; when is waiting or flying.", "when")
+	costTotal     = newFamily(exposition.Counter, "cost_usd_total", "Cost of requests that have ended, of models with a known price, in USD.", "client")
 )
 
 // families lists them in the order of the documentation.
 var families []*exposition.Family
 
-func family(kind exposition.Kind, name, help string, labels ...string) *exposition.Family {
+func newFamily(kind exposition.Kind, name, help string, labels ...string) *exposition.Family {
 	f := &exposition.Family{Name: "headrace_serve_" + name, Help: help, Kind: kind, Labels: labels}
 	families = append(families, f)
 	return f
@@ -89,19 +89,20 @@ func (m *meter) note(a *handler.Access) {
 		result = "failed"
 	}
 	class := a.Class.String()
-	client := named(&m.clients, a.Client)
+	client := labelFor(&m.clients, a.Client)
 	if a.Priced {
 		m.cost[client] = m.cost[client].Plus(a.Cost)
 	}
-	m.requests[[4]string{client, class, named(&m.lanes, a.Lane), result}]++
+	m.requests[[4]string{client, class, labelFor(&m.lanes, a.Lane), result}]++
 	m.waits[class].Add(a.Waited.Seconds())
 	if a.First > 0 {
 		m.firsts[class].Add(a.First.Seconds())
 	}
 }
 
-// named returns a label, or the one of all that come after the first.
-func named(known *[]string, name string) string {
+// labelFor returns the label of a name. When there are too many names, a new one gets the label that all others
+// share.
+func labelFor(known *[]string, name string) string {
 	if slices.Contains(*known, name) {
 		return name
 	}
@@ -112,7 +113,7 @@ func named(known *[]string, name string) string {
 	return name
 }
 
-// Collect shows what was counted, and how the server stands.
+// Collect adds what was counted to a page of metrics, and how the server stands now.
 func (m *meter) Collect(to *exposition.Page) {
 	if st, err := m.status(context.Background()); err == nil { // it waits for one pass of the coordinator at most
 		for _, class := range door.Classes {
@@ -150,7 +151,7 @@ func copyOf(s *exposition.Spread) *exposition.Spread {
 
 // paths serves /metrics to admins, and everything else as before.
 func (s *server) paths() http.Handler {
-	member := inCluster{s}
+	member := clusterView{s}
 	scrape := exposition.Handler(metrics.Build{}, s.meter, member)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if member.serveStatus(w, r) {

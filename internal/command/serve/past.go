@@ -21,19 +21,19 @@ import (
 // nothing.
 type past struct {
 	*server
-	counts  *report.Serving
-	address *exposition.Server // nil: there is none
-	page    *live.Page
-	held    atomic.Pointer[string] // what holds requests back, in words
-	ended   atomic.Bool
+	counts   *report.Serving
+	address  *exposition.Server // nil: there is none
+	page     *live.Page
+	heldText atomic.Pointer[string] // what holds requests back, in words
+	ended    atomic.Bool
 
 	save func(*report.Served, string) error // to the file of a state
 
-	over chan struct{}
-	kept chan struct{} // closed when keep has ended
+	stop     chan struct{}
+	keepDone chan struct{} // closed when keep has ended
 
-	saying sync.Mutex // guards left, and is held while something is said
-	left   bool       // keep is left behind, and must say nothing any more
+	saying    sync.Mutex // guards abandoned, and is held while something is said
+	abandoned bool       // keep is left behind, and must say nothing any more
 }
 
 // sampleEvery is the period of samples, as in a run.
@@ -49,7 +49,7 @@ func (s *server) openPast(addr string, simulated bool) (err error) {
 	}
 	p := &past{
 		server: s, counts: report.NewServing(s.upstream.name(), simulated, s.began),
-		save: (*report.Served).Write, over: make(chan struct{}), kept: make(chan struct{}),
+		save: (*report.Served).Write, stop: make(chan struct{}), keepDone: make(chan struct{}),
 	}
 	if s.own.state != "" {
 		if err := report.CheckServed(s.own.state); err != nil {
@@ -59,7 +59,7 @@ func (s *server) openPast(addr string, simulated bool) (err error) {
 	if addr != "" {
 		p.page = live.New(live.Config{Render: p.render, Report: p.report, Clock: s.Clock})
 		mux := http.NewServeMux()
-		mux.Handle("GET /metrics", exposition.Handler(metrics.Build{}, s.meter, inCluster{s}))
+		mux.Handle("GET /metrics", exposition.Handler(metrics.Build{}, s.meter, clusterView{s}))
 		p.page.Register(mux)
 		if p.address, err = exposition.Listen(addr, mux); err != nil {
 			return exit.Refuse("--metrics-addr: %v: choose another address, or end the program that has it", err)
@@ -72,7 +72,7 @@ func (s *server) openPast(addr string, simulated bool) (err error) {
 	return nil
 }
 
-// note counts a request that has ended. Connections call it.
+// note counts a request that has ended. Any connection may call it.
 func (p *past) note(a *handler.Access) {
 	if p == nil {
 		return
@@ -91,16 +91,16 @@ func (p *past) note(a *handler.Access) {
 	p.counts.Note(&r)
 }
 
-// keep takes a sample each second, and writes the file now and then, until the end.
+// keep takes a sample each second, and writes the file every report.ServedEvery and at the end.
 func (p *past) keep() {
-	defer close(p.kept)
+	defer close(p.keepDone)
 	ticker := p.Clock.NewTicker(sampleEvery)
 	defer ticker.Stop()
 	written, said := p.Clock.Now(), false
 	for last := false; !last; {
 		select {
 		case <-ticker.Chan():
-		case <-p.over:
+		case <-p.stop:
 			last = true
 		}
 		now := p.Clock.Now()
@@ -114,16 +114,16 @@ func (p *past) keep() {
 		written = now
 		if err := p.save(p.now(), p.own.state); err != nil && !said {
 			said = true
-			p.say(exit.PlainText(err) + ": the server goes on without it")
+			p.notice(exit.PlainText(err) + ": the server goes on without it")
 		}
 	}
 }
 
-// say says what is wrong with the file.
-func (p *past) say(text string) {
+// notice shows what is wrong with the file, unless keep was abandoned.
+func (p *past) notice(text string) {
 	p.saying.Lock()
 	defer p.saying.Unlock()
-	if !p.left {
+	if !p.abandoned {
 		p.console.Notice(event.Report, report.ServedPath(p.own.state)+": "+text)
 	}
 }
@@ -135,7 +135,7 @@ func (p *past) sample(now time.Time) {
 	if err == nil {
 		held = heldBy(&st)
 	} // or else the server is closing: nothing waits
-	p.held.Store(&held)
+	p.heldText.Store(&held)
 	p.counts.Sample(now, st.Waiting, st.InFlight)
 }
 
@@ -150,7 +150,7 @@ func (p *past) now() *report.Served {
 
 func (p *past) render() (title, body string) {
 	held := ""
-	if text := p.held.Load(); text != nil {
+	if text := p.heldText.Load(); text != nil {
 		held = *text
 	}
 	return p.now().Live(held)
@@ -158,18 +158,18 @@ func (p *past) render() (title, body string) {
 
 func (p *past) report() ([]byte, error) { return []byte(p.now().HTML()), nil }
 
-// close writes the file for the last time, and ends the page. It leaves keep behind on a disk that hangs.
+// close has the file written a last time, and ends the page. If the disk hangs, it stops waiting and abandons keep.
 func (p *past) close() {
 	if p == nil {
 		return
 	}
-	close(p.over)
+	close(p.stop)
 	select {
-	case <-p.kept:
+	case <-p.keepDone:
 	case <-p.Clock.After(fileWait):
-		p.say(fmt.Sprintf("it is not up to date, as its disk has not answered for %v", fileWait))
+		p.notice(fmt.Sprintf("it is not up to date, as its disk has not answered for %v", fileWait))
 		p.saying.Lock()
-		p.left = true
+		p.abandoned = true
 		p.saying.Unlock()
 	}
 	if p.address != nil {

@@ -29,7 +29,7 @@ func TestPastOnADiskThatHangs(t *testing.T) {
 		s := &server{World: &world.World{Clock: clockwork.NewRealClock()}, own: &flags{state: "s.json"}, handler: h}
 		s.console = progress.Open(progress.Plain(&said), time.Now)
 		hangs := make(chan struct{})
-		p := &past{server: s, counts: report.NewServing("openai", true, time.Now()), over: make(chan struct{}), kept: make(chan struct{})}
+		p := &past{server: s, counts: report.NewServing("openai", true, time.Now()), stop: make(chan struct{}), keepDone: make(chan struct{})}
 		p.save = func(*report.Served, string) error { <-hangs; return errors.New("late") }
 		go p.keep()
 		began := time.Now()
@@ -39,7 +39,7 @@ func TestPastOnADiskThatHangs(t *testing.T) {
 		}
 		s.console.Close(nil)
 		close(hangs)
-		<-p.kept
+		<-p.keepDone
 		if text := said.String(); strings.Count(text, "s.report.json: it is not up to date, as its disk has not answered for 5s") != 1 || strings.Contains(text, "late") {
 			t.Error(text)
 		}

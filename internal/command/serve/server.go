@@ -36,12 +36,12 @@ import (
 // server is one process of headrace serve.
 type server struct {
 	*world.World
-	own     *flags
-	given   [][2]string       // the flags on the command line
-	fixed   map[string]string // values that SIGHUP does not change
-	console *progress.Console
-	log     *slog.Logger
-	began   time.Time
+	own         *flags
+	givenFlags  [][2]string       // the flags on the command line
+	fixedValues map[string]string // values that SIGHUP does not change
+	console     *progress.Console
+	log         *slog.Logger
+	began       time.Time
 
 	entrance *entrance
 	upstream *upstream
@@ -51,17 +51,17 @@ type server struct {
 	past     *past  // nil: nothing shows it
 	token    string // that a process of this user may show; "": none is known
 
-	told    chan struct{}  // one place: headrace ctl ends the server
-	reloads chan os.Signal // SIGHUPs of a process that was started without them
+	ctlDrain chan struct{}  // one place: headrace ctl ends the server
+	reloads  chan os.Signal // SIGHUPs of a process that was started without them
 
-	cluster Cluster    // nil: the limits are this process's own
-	member  Member     // likewise
-	part    func()     // ends what holds the member's permits
-	parted  chan error // has room for the error of that
+	cluster    Cluster    // nil: the limits are this process's own
+	member     Member     // likewise
+	stopMember func()     // ends what holds the member's permits
+	memberDone chan error // has room for the error of that
 
-	style  panel.Style
-	shown  string // the latest line; the loop's, as what follows
-	drains bool   // it has been ended
+	style    panel.Style
+	lastLine string // the latest line; the loop's, as what follows
+	draining bool   // it has been ended
 }
 
 // leanGC collects garbage at half the growth that is usual: what waits in line is most of the memory, and lives long.
@@ -69,7 +69,7 @@ const leanGC = 50
 
 // serve runs until a signal ends it.
 func (s *server) serve(ctx context.Context, f *settings.Flags) (err error) {
-	s.began, s.told = s.Clock.Now(), make(chan struct{}, 1)
+	s.began, s.ctlDrain = s.Clock.Now(), make(chan struct{}, 1)
 	s.reloads = make(chan os.Signal, 1)
 	if signal.Ignored(syscall.SIGHUP) { // nohup ignores it, so that a terminal ends nothing; it is still the way to reload
 		signal.Notify(s.reloads, syscall.SIGHUP)
@@ -93,22 +93,22 @@ func (s *server) serve(ctx context.Context, f *settings.Flags) (err error) {
 		return err
 	}
 	defer func() { _ = s.entrance.Close() }()
-	if err = isItself(s.entrance, f); err != nil {
+	if err = checkNotItself(s.entrance, f); err != nil {
 		return err
 	}
 	a, err := connect(ctx, s.World, f)
 	if err != nil {
 		return err
 	}
-	passing := s.own.tokenFile == "" && s.own.socket == "" && strings.HasSuffix(s.own.addr, ":0")
+	temporaryToken := s.own.tokenFile == "" && s.own.socket == "" && strings.HasSuffix(s.own.addr, ":0")
 	clients, made, err := s.clients()
 	if err != nil {
 		return err
 	}
-	if made && passing { // the next server has another port, and would leave a file for each start
+	if made && temporaryToken { // the next server has another port, and would leave a file for each start
 		defer func() { _ = os.Remove(s.own.tokenFile) }()
 	}
-	if err = s.make(f, a, clients); err != nil {
+	if err = s.build(f, a, clients); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.leave()) }()
@@ -132,7 +132,8 @@ func (s *server) serve(ctx context.Context, f *settings.Flags) (err error) {
 	return s.run(ctx, every)
 }
 
-// clients returns those who may come in: the clients of the file, or the holder of the one token.
+// clients returns the clients of --clients, or the holder of the one token; none with --open. made says that the
+// token is new.
 func (s *server) clients() (all []door.Client, made bool, err error) {
 	switch {
 	case s.own.isOpen:
@@ -143,7 +144,7 @@ func (s *server) clients() (all []door.Client, made bool, err error) {
 	}
 	path := s.own.tokenFile
 	if path == "" {
-		if path, err = tokenPath(s.Runtime, s.entrance.place()); err != nil {
+		if path, err = tokenPath(s.Runtime, s.entrance.address()); err != nil {
 			return nil, false, err
 		}
 	}
@@ -152,16 +153,16 @@ func (s *server) clients() (all []door.Client, made bool, err error) {
 	} else if s.token, made, err = tokenOf(path); err != nil {
 		return nil, false, err
 	}
-	return []door.Client{{Name: theOne, SHA256: tokenHash(s.token), MayName: true, Admin: true}}, made, nil
+	return []door.Client{{Name: defaultClient, SHA256: tokenHash(s.token), MayName: true, Admin: true}}, made, nil
 }
 
-// theOne names the client that has the one token.
-const theOne = "default"
+// defaultClient names the client that has the one token.
+const defaultClient = "default"
 
-// make builds the line and what serves it.
-func (s *server) make(f *settings.Flags, a *account.Account, clients []door.Client) error {
+// build makes the line of calls, the handler of requests, and the HTTP server.
+func (s *server) build(f *settings.Flags, a *account.Account, clients []door.Client) error {
 	opts := sharedOptions(s.World, f, a)
-	known, err := s.recall(f, a)
+	known, err := s.memoryOptions(f, a)
 	if err != nil {
 		return err
 	}
@@ -169,7 +170,7 @@ func (s *server) make(f *settings.Flags, a *account.Account, clients []door.Clie
 	if err != nil {
 		return exit.Refuse("%s", exit.PlainText(err))
 	}
-	s.upstream = &upstream{shared: shared, clock: s.Clock, asked: map[asked]bool{}}
+	s.upstream = &upstream{shared: shared, clock: s.Clock, requested: map[requestedPool]bool{}}
 	if err := s.upstream.use(context.Background(), f, a); err != nil {
 		return exit.Refuse("%s", exit.PlainText(err))
 	}
@@ -180,16 +181,16 @@ func (s *server) make(f *settings.Flags, a *account.Account, clients []door.Clie
 		timeout = -1 // for ever, as 0 is the default there
 	}
 	cfg := handler.Config{
-		Shared: shared, Upstream: s.upstream.to, Pool: s.upstream.pool, Home: s.upstream.home, Lanes: s.upstream.lanes, Models: s.upstream.lists(),
+		Shared: shared, Upstream: s.upstream.passer, Pool: s.upstream.pool, Home: s.upstream.home, Lanes: s.upstream.lanes, Models: s.upstream.listingLane(),
 		Clients: clients, Open: s.own.isOpen, Hosts: s.hosts(), AllowOrigin: s.own.origins,
 		MaxBody: int64(s.own.maxBody) * settings.Mebibyte, MaxBodies: int64(s.own.maxBodies) * settings.Mebibyte,
 		MaxWaiting: s.own.maxWaiting, MaxWait: s.own.maxWait, CommitAfter: s.own.commitAfter,
 		StreamIdle: idle, Timeout: timeout, FinishGone: s.own.onDisconnect == finishGone, InjectUsage: s.own.injectUsage,
 		MaxCost: limiter.USD(f.MaxCost), Price: s.upstream.price, Cost: s.upstream.cost,
-		Log: s.access, Clock: s.Clock,
+		Log: s.noteAccess, Clock: s.Clock,
 	}
 	if s.cluster != nil {
-		cfg.Ahead = wayOfPermits
+		cfg.Ahead = permitDelay
 	}
 	if s.handler, err = handler.New(cfg); err != nil {
 		return exit.Refuse("%s", exit.PlainText(err))
@@ -208,9 +209,9 @@ func (s *server) make(f *settings.Flags, a *account.Account, clients []door.Clie
 	return nil
 }
 
-// wayOfPermits is the time whose calls ask a cluster for permits together: a permit takes some 50 ms to come, and an ask
+// permitDelay is the time whose calls ask a cluster for permits together: a permit takes some 50 ms to come, and an ask
 // that has been answered a tenth of a second.
-const wayOfPermits = 250 * time.Millisecond
+const permitDelay = 250 * time.Millisecond
 
 // Bounds of connections.
 const (
@@ -228,8 +229,8 @@ func (s *server) hosts() []string {
 	return all
 }
 
-// recall returns the options by which the line goes on from where the last process has left it.
-func (s *server) recall(f *settings.Flags, a *account.Account) ([]batch.Option, error) {
+// memoryOptions returns the options that load what the last process learned from --state, and save it there.
+func (s *server) memoryOptions(f *settings.Flags, a *account.Account) ([]batch.Option, error) {
 	if s.own.state == "" {
 		return nil, nil
 	}
@@ -249,7 +250,7 @@ func (s *server) recall(f *settings.Flags, a *account.Account) ([]batch.Option, 
 	return []batch.Option{batch.WithMemory(known), batch.WithMemorySaver(file.Save)}, nil
 }
 
-// introduce says where clients find the server: on standard output, in lines to copy.
+// introduce shows notices, and prints the lines by which clients find the server.
 func (s *server) introduce(f *settings.Flags, a *account.Account, made bool) {
 	for _, n := range a.Notice {
 		s.console.Notice(n.Code, n.Text)
@@ -277,13 +278,13 @@ func (s *server) introduce(f *settings.Flags, a *account.Account, made bool) {
 	if s.entrance.socket != "" {
 		fmt.Fprintf(out, "curl --unix-socket %s http://localhost/healthz\n", settings.ShellQuote(s.entrance.socket))
 	}
-	for _, line := range exports(f, s.entrance, token) {
+	for _, line := range shellExports(f, s.entrance, token) {
 		fmt.Fprintln(out, line)
 	}
 }
 
-// exports returns the lines by which a shell's programs find the server.
-func exports(f *settings.Flags, d *entrance, token string) (all []string) {
+// shellExports returns lines for a shell that lead the official clients of each dialect to this server.
+func shellExports(f *settings.Flags, d *entrance, token string) (all []string) {
 	seen := map[string]bool{}
 	dialects := []string{f.Dialect.Name()}
 	if f.Fleet != nil {
@@ -314,7 +315,7 @@ var clientVariables = map[string]struct{ base, path, key string }{
 	"converse":  {"AWS_ENDPOINT_URL_BEDROCK_RUNTIME", "", "AWS_BEARER_TOKEN_BEDROCK"},
 }
 
-// run serves until a signal, and then ends in order.
+// run serves until a signal, a command of ctl or a fault ends the server, and then ends it in order.
 func (s *server) run(ctx context.Context, every time.Duration) error {
 	served := make(chan error, 1)
 	go func() { served <- s.http.Serve(s.entrance) }()
@@ -324,14 +325,14 @@ func (s *server) run(ctx context.Context, every time.Duration) error {
 		select {
 		case err := <-served:
 			return exit.End(exit.Output, "the address is gone: %v", err)
-		case err := <-s.parted:
+		case err := <-s.memberDone:
 			if err != nil {
-				return s.outcast(err, shown.Chan())
+				return s.endExpelled(err, shown.Chan())
 			}
 		case <-ctx.Done():
-			return s.end(nameOf(syscall.SIGTERM), shown.Chan())
-		case <-s.told:
-			return s.end("headrace ctl", shown.Chan())
+			return s.drainAndClose(nameOf(syscall.SIGTERM), shown.Chan())
+		case <-s.ctlDrain:
+			return s.drainAndClose("headrace ctl", shown.Chan())
 		case <-s.Asks:
 			s.show(ctx)
 		case <-shown.Chan():
@@ -343,13 +344,13 @@ func (s *server) run(ctx context.Context, every time.Duration) error {
 				s.reload(ctx)
 				continue
 			}
-			return s.end(nameOf(sig), shown.Chan())
+			return s.drainAndClose(nameOf(sig), shown.Chan())
 		}
 	}
 }
 
-// hasTerminal reports whether the terminal of this process is still there: one that was closed sends
-// SIGHUP, too.
+// hasTerminal reports whether this process still has its terminal. A SIGHUP without one comes from a terminal that
+// was closed.
 func hasTerminal() bool {
 	tty, err := os.Open("/dev/tty")
 	if err != nil {
@@ -359,9 +360,9 @@ func hasTerminal() bool {
 	return true
 }
 
-// end lets calls in flight finish, and ends at once by a second signal.
-func (s *server) end(by string, shown <-chan time.Time) error {
-	s.drains = true
+// drainAndClose lets calls in flight finish within --drain. A second signal ends the server at once.
+func (s *server) drainAndClose(by string, shown <-chan time.Time) error {
+	s.draining = true
 	ctx, stop := context.WithCancelCause(context.Background())
 	defer stop(nil)
 	wait := s.Clock.NewTimer(s.own.drain)
@@ -424,7 +425,7 @@ func (s *server) closeShared() {
 // reload reads the files again: --config, --clients, and the certificate. A fault leaves everything as it
 // was.
 func (s *server) reload(ctx context.Context) {
-	later, err := s.readAgain(ctx)
+	later, err := s.reloadFiles(ctx)
 	if err != nil {
 		s.console.Notice(event.Other, "SIGHUP: nothing is changed: "+exit.PlainText(err))
 		return
@@ -436,12 +437,13 @@ func (s *server) reload(ctx context.Context) {
 	s.console.Notice(event.Other, text)
 }
 
-// readAgain returns the flags whose new values hold after a restart only.
-func (s *server) readAgain(ctx context.Context) (later []string, err error) {
+// reloadFiles reads the files again and applies them. It returns the flags whose new values hold only after a
+// restart.
+func (s *server) reloadFiles(ctx context.Context) (later []string, err error) {
 	own, f := &flags{}, &settings.Flags{ManyLanes: true}
 	all := pflag.NewFlagSet("serve", pflag.ContinueOnError)
-	own.join(all, f)
-	for _, one := range s.given {
+	own.addTo(all, f)
+	for _, one := range s.givenFlags {
 		if flag := all.Lookup(one[0]); flag != nil {
 			if err := all.Set(one[0], one[1]); err != nil {
 				return nil, err
@@ -454,7 +456,7 @@ func (s *server) readAgain(ctx context.Context) (later []string, err error) {
 	if err := own.check(all); err != nil {
 		return nil, err
 	}
-	if err := isItself(s.entrance, f); err != nil {
+	if err := checkNotItself(s.entrance, f); err != nil {
 		return nil, err
 	}
 	a, err := connect(ctx, s.World, f)
@@ -478,8 +480,8 @@ func (s *server) readAgain(ctx context.Context) (later []string, err error) {
 	if err := s.upstream.use(ctx, f, a); err != nil {
 		return nil, err
 	}
-	for name, value := range fixed(all) {
-		if value != s.fixed[name] {
+	for name, value := range fixedFlags(all) {
+		if value != s.fixedValues[name] {
 			later = append(later, "--"+name)
 		}
 	}
@@ -487,8 +489,8 @@ func (s *server) readAgain(ctx context.Context) (later []string, err error) {
 	return later, nil
 }
 
-// access counts and logs a request that has ended. Nothing of its body is known here.
-func (s *server) access(a handler.Access) {
+// noteAccess counts and logs a request that has ended. It knows nothing of the request's body.
+func (s *server) noteAccess(a handler.Access) {
 	s.meter.note(&a)
 	s.past.note(&a)
 	if !s.log.Enabled(context.Background(), slog.LevelDebug) {

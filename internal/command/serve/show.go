@@ -21,7 +21,7 @@ import (
 // lineEvery is the period of plain lines: the log of a server is read days later.
 const lineEvery = time.Minute
 
-// manner returns how the server is shown, and how often: as a panel on a terminal, and in lines elsewhere.
+// manner returns how to show the server, and how often: a panel on a terminal, lines elsewhere.
 func (s *server) manner(f *settings.Flags) (m progress.Manner, every time.Duration, err error) {
 	switch f.Progress {
 	case settings.ProgressJSON, settings.ProgressBar:
@@ -39,18 +39,18 @@ func (s *server) manner(f *settings.Flags) (m progress.Manner, every time.Durati
 	return progress.Plain(s.Stderr), lineEvery, nil
 }
 
-// show shows how the server stands. A line is not repeated.
+// show shows how the server stands. Without a terminal it does not repeat a line.
 func (s *server) show(ctx context.Context) {
 	st, err := s.handler.Status(ctx)
 	if err != nil {
 		return // it is closing
 	}
 	line := lineOf(&st)
-	if s.Terminal.Size == nil && line == s.shown {
+	if s.Terminal.Size == nil && line == s.lastLine {
 		return
 	}
-	s.shown = line
-	rows := slices.Concat([]string{s.title()}, inCluster{s}.rows(), rowsOf(&st))
+	s.lastLine = line
+	rows := slices.Concat([]string{s.title()}, clusterView{s}.rows(), rowsOf(&st))
 	style := s.style
 	s.console.ShowRows(func(width, height int) (fitting []string) {
 		for _, row := range rows[:min(len(rows), panel.MostRows, max(0, height))] {
@@ -63,7 +63,7 @@ func (s *server) show(ctx context.Context) {
 // title says which server it is, and since when.
 func (s *server) title() string {
 	name := "headrace serve"
-	if s.drains {
+	if s.draining {
 		name += "  draining"
 	}
 	return fmt.Sprintf("%s  %s  %s  up %s", name, s.entrance.url(), s.upstream.name(), words.Wait(s.Clock.Since(s.began).Truncate(time.Second)))
@@ -72,7 +72,7 @@ func (s *server) title() string {
 // rowsOf returns the rows of the panel below its title.
 func rowsOf(st *handler.Status) []string {
 	rows := []string{
-		"Waiting   " + words.Number(st.Waiting) + byClass(st),
+		"Waiting   " + words.Number(st.Waiting) + waitingByClass(st),
 		fmt.Sprintf("Calls     %s in flight, %s ended, %s refused by the provider",
 			words.Number(st.InFlight), words.Number(int(st.Totals.Settled)), words.Number(int(st.Totals.Throttled))),
 	}
@@ -99,8 +99,8 @@ func rowsOf(st *handler.Status) []string {
 // together fit into the panel.
 const mostClientRows = 4
 
-// byClass says how many requests of each class wait.
-func byClass(st *handler.Status) string {
+// waitingByClass counts the waiting requests of each class, in brackets; "" if none wait.
+func waitingByClass(st *handler.Status) string {
 	var parts []string
 	for _, class := range door.Classes {
 		if n := st.Classes[class]; n > 0 {
@@ -113,7 +113,7 @@ func byClass(st *handler.Status) string {
 	return " (" + strings.Join(parts, ", ") + ")"
 }
 
-// heldBy says what holds the busiest lane back, while requests wait.
+// heldBy returns what holds the busiest lane back, while requests wait; "" if nothing does.
 func heldBy(st *handler.Status) string {
 	if st.Waiting == 0 {
 		return ""
@@ -136,7 +136,7 @@ func heldBy(st *handler.Status) string {
 // lineOf says in a line how the server stands.
 func lineOf(st *handler.Status) string {
 	line := fmt.Sprintf("headrace: %s waiting%s, %s in flight, %s ended",
-		words.Number(st.Waiting), byClass(st), words.Number(st.InFlight), words.Number(int(st.Totals.Settled)))
+		words.Number(st.Waiting), waitingByClass(st), words.Number(st.InFlight), words.Number(int(st.Totals.Settled)))
 	if held := heldBy(st); held != "" {
 		line += "; held by " + held
 	}

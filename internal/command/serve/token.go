@@ -34,8 +34,8 @@ func newToken() string {
 // tokenHash returns what a file of clients has in place of a token.
 func tokenHash(token string) [32]byte { return sha256.Sum256([]byte(token)) }
 
-// tokenOf returns the token in a file of its own, which it makes if there is none. Programs keep
-// their token when serve starts again.
+// tokenOf returns the token in a file, and makes both if there is none. So programs can keep their token when serve
+// starts again.
 func tokenOf(path string) (token string, made bool, err error) {
 	if token, err = readToken(path); err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return token, false, err
@@ -56,7 +56,7 @@ func tokenOf(path string) (token string, made bool, err error) {
 	return token, true, nil
 }
 
-// readToken reads a file that only its owner may read.
+// readToken returns the token in a file. It refuses a file that others may read.
 func readToken(path string) (string, error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|disk.NoFollow, 0) //nolint:gosec // the user names it
 	if errors.Is(err, fs.ErrNotExist) {
@@ -79,8 +79,8 @@ func readToken(path string) (string, error) {
 	return token, nil
 }
 
-// tokenPath returns where the token of an address is kept: in the folder in which processes of this
-// user find each other; "" if there is no such folder.
+// tokenPath returns the file of an address's token, in the folder in which processes of this user find each other. It
+// returns "" if there is no such folder.
 func tokenPath(runtime, address string) (string, error) {
 	if runtime == "" {
 		return "", nil

@@ -29,25 +29,26 @@ type upstream struct {
 	shared *batch.Shared
 	clock  clockwork.Clock
 
-	mu      sync.Mutex // guards what follows
-	account *account.Account
-	flags   *settings.Flags
-	table   *route.Table               // nil: there is one lane
-	lane    batch.LaneConfig           // without a table: the settings of each lane
-	renewed bool                       // they are not those that the shared began with
-	defined map[string]bool            // lanes that the shared knows as they are now
-	opts    map[*route.Route]routeOpts // of the pools that were asked for
-	homes   map[string]routeOpts       // of their homes
-	asked   map[asked]bool             // whose pools are there, or were before SIGHUP
-	member  Member                     // nil: the limits are this process's own
-	limits  map[string]string          // of the cluster, by the lane that is under it
-	limit   string                     // the one of all calls, and their lane; "": they have several
+	mu          sync.Mutex // guards what follows
+	account     *account.Account
+	flags       *settings.Flags
+	table       *route.Table               // nil: there is one lane
+	lane        batch.LaneConfig           // without a table: the settings of each lane
+	laneChanged bool                       // they are not those that the shared began with
+	defined     map[string]bool            // lanes that the shared knows as they are now
+	opts        map[*route.Route]routeOpts // of the pools that were asked for
+	homes       map[string]routeOpts       // of their homes
+	requested   map[requestedPool]bool     // whose pools are there, or were before SIGHUP
+	member      Member                     // nil: the limits are this process's own
+	limits      map[string]string          // of the cluster, by the lane that is under it
+	limit       string                     // the one of all calls, and their lane; "": they have several
 }
 
 // routeOpts are the options of calls in a pool.
 type routeOpts []batch.Option
 
-// connect makes the upstream of complete flags. Nothing is called.
+// connect connects to the account or lanes of complete flags, and lowers the concurrency to the open files that are
+// allowed. It makes no call.
 func connect(ctx context.Context, w *world.World, f *settings.Flags) (*account.Account, error) {
 	a, err := account.Connect(ctx, w, f)
 	if err != nil {
@@ -75,7 +76,7 @@ func seedOf(w *world.World, f *settings.Flags) uint64 {
 	return w.Chance
 }
 
-// use replaces the flags and the account. Changed limits hold at once, also in lanes that are there.
+// use replaces the flags and the account. Changed limits hold at once, also in existing lanes.
 func (u *upstream) use(ctx context.Context, f *settings.Flags, a *account.Account) error {
 	lane, err := batch.LaneOf(f.LaneOptions()...)
 	if err != nil {
@@ -93,12 +94,12 @@ func (u *upstream) use(ctx context.Context, f *settings.Flags, a *account.Accoun
 	clear(u.limits)
 	if a.Lanes != nil {
 		u.table = route.New(f)
-		for one := range u.asked {
+		for one := range u.requested {
 			_, _, _ = u.find(one.operation, one.model) // what is no longer served is refused when it is next asked for
 		}
 		return nil
 	}
-	u.renewed = u.renewed || changed
+	u.laneChanged = u.laneChanged || changed
 	if !changed || u.member != nil { // a member puts each lane under its limit anew, at its next call
 		return nil
 	}
@@ -114,15 +115,15 @@ func (u *upstream) use(ctx context.Context, f *settings.Flags, a *account.Accoun
 	return nil
 }
 
-// asked names a pool that a client has asked for.
-type asked struct{ operation, model string }
+// requestedPool names a pool that a client has asked for.
+type requestedPool struct{ operation, model string }
 
 // mostDefined bounds what is remembered by lane or by model: clients choose the models.
 const mostDefined = 10_000
 
 // define gives the Shared the settings of a lane, unless it has them. Its caller holds mu.
 func (u *upstream) define(name string) error {
-	if !u.renewed || u.defined[name] || len(u.defined) == mostDefined {
+	if !u.laneChanged || u.defined[name] || len(u.defined) == mostDefined {
 		return nil
 	}
 	u.defined[name] = true
@@ -143,7 +144,7 @@ func (u *upstream) name() string {
 	return u.account.Name
 }
 
-// pool returns where a request waits, and the options of its call.
+// pool returns the name of the pool in which a request waits, and the options of its call.
 func (u *upstream) pool(operation, model string) (string, []batch.Option, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -158,26 +159,28 @@ func (u *upstream) find(operation, model string) (string, []batch.Option, error)
 	return u.findRoute(operation, model)
 }
 
-// own returns the options of calls in any pool.
-func (u *upstream) own() routeOpts { return routeOpts{batch.WithMaxAttempts(u.flags.MaxAttempts)} }
+// callOptions returns the options of calls in any pool.
+func (u *upstream) callOptions() routeOpts {
+	return routeOpts{batch.WithMaxAttempts(u.flags.MaxAttempts)}
+}
 
 // findLane is find without a table: the pool is the lane of the model.
 func (u *upstream) findLane(model string) (string, []batch.Option, error) {
 	name := cmp.Or(u.limit, u.account.Lane(model))
 	if u.member != nil {
-		return name, u.own(), u.hold(name, cmp.Or(u.limit, u.account.Limit(model)), u.lane)
+		return name, u.callOptions(), u.putUnderLimit(name, cmp.Or(u.limit, u.account.Limit(model)), u.lane)
 	}
-	return name, u.own(), u.define(name)
+	return name, u.callOptions(), u.define(name)
 }
 
-// findRoute is find with a table.
+// findRoute is find with a table. It gives the Shared the lanes of the route before their first use.
 func (u *upstream) findRoute(operation, model string) (string, []batch.Option, error) {
 	r, err := u.table.Native(operation, model)
 	if err != nil {
 		return "", nil, err
 	}
-	if len(u.asked) < mostDefined { // also where another operation has the route: after SIGHUP each may have its own
-		u.asked[asked{operation, model}] = true
+	if len(u.requested) < mostDefined { // also where another operation has the route: after SIGHUP each may have its own
+		u.requested[requestedPool{operation, model}] = true
 	}
 	opts := u.opts[r]
 	if opts != nil && u.member == nil {
@@ -188,13 +191,13 @@ func (u *upstream) findRoute(operation, model string) (string, []batch.Option, e
 		if u.defined[l.Machine] && (u.member == nil || u.member.Uses(l.Machine)) {
 			continue
 		}
-		if err := u.place(l); err != nil {
+		if err := u.defineRouteLane(l); err != nil {
 			return "", nil, err
 		}
 		u.defined[l.Machine] = true
 	}
 	if opts == nil {
-		opts = append(u.own(), r.Spread()...)
+		opts = append(u.callOptions(), r.Spread()...)
 		u.opts[r] = opts
 	}
 	return r.Name, opts, nil
@@ -203,8 +206,8 @@ func (u *upstream) findRoute(operation, model string) (string, []batch.Option, e
 // homeMark divides the name of a pool from that of the home. No name that people write has it.
 const homeMark = "\x00"
 
-// home returns where a request of a sticky pool waits first; zero: it has no home. Where the beginning of the prompt
-// would decide, the prompt_cache_key of a client goes before it.
+// home returns where a request of a sticky pool waits first; zero if it has no home. With a home by prefix, the
+// client's prompt_cache_key counts before the beginning of the prompt.
 func (u *upstream) home(pool string, body []byte) (h handler.Home) {
 	r := u.sticky(pool)
 	if r == nil {
@@ -224,12 +227,12 @@ func (u *upstream) home(pool string, body []byte) (h handler.Home) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.homes[name] == nil {
-		u.homes[name] = append(u.own(), r.At(name, lane)...)
+		u.homes[name] = append(u.callOptions(), r.At(name, lane)...)
 	}
 	return handler.Home{Pool: name, Options: u.homes[name], Patience: r.Pool.Patience}
 }
 
-// sticky returns the route of a sticky pool; nil: the pool is none.
+// sticky returns the route of a sticky pool; nil if the pool is not sticky.
 func (u *upstream) sticky(pool string) *route.Route {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -242,8 +245,9 @@ func (u *upstream) sticky(pool string) *route.Route {
 	return nil
 }
 
-// place gives the shared a lane of the table.
-func (u *upstream) place(l *route.OnRoute) error {
+// defineRouteLane gives the Shared the settings of a lane of the table; in a cluster it puts the lane under its
+// limit.
+func (u *upstream) defineRouteLane(l *route.OnRoute) error {
 	c, err := l.Config()
 	switch {
 	case err != nil:
@@ -255,11 +259,11 @@ func (u *upstream) place(l *route.OnRoute) error {
 	if c.Window = 0; l.Spec.Flags.All.Changed("concurrency") {
 		c.Window = l.Spec.Window()
 	}
-	return u.hold(l.Machine, u.account.LimitOn(l.Spec, l.Word), c)
+	return u.putUnderLimit(l.Machine, u.account.LimitOn(l.Spec, l.Word), c)
 }
 
-// lanes names the lanes of a pool. The server asks once a second for each pool in which a request waits, so their limits
-// are in use.
+// lanes returns the names of a pool's lanes. In a cluster it also marks their limits as used: the server asks each
+// second for each pool with waiting requests.
 func (u *upstream) lanes(pool string) (names []string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -286,7 +290,7 @@ func (u *upstream) lanes(pool string) (names []string) {
 	return names
 }
 
-// price returns what a call of so many tokens costs in a pool, on the dearest of its lanes; false: nobody knows.
+// price returns the cost of a call with so many tokens on the dearest lane of a pool; false if it is not known.
 func (u *upstream) price(pool, model string, input, output float64) (most limiter.Money, known bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -319,8 +323,8 @@ func (u *upstream) cost(lane, model string, used provider.Usage) (limiter.Money,
 	return cost, known
 }
 
-// to returns the way to the provider of a lane.
-func (u *upstream) to(lane string) handler.Upstream {
+// passer returns the way to the provider of a lane; nil if there is none.
+func (u *upstream) passer(lane string) handler.Upstream {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if p := u.account.Passer(lane); p != nil {
@@ -329,8 +333,8 @@ func (u *upstream) to(lane string) handler.Upstream {
 	return nil
 }
 
-// lists names the lane whose provider lists the models.
-func (u *upstream) lists() string {
+// listingLane returns the lane whose provider lists the models.
+func (u *upstream) listingLane() string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.table != nil {
@@ -339,8 +343,8 @@ func (u *upstream) lists() string {
 	return u.account.Lane("")
 }
 
-// bases lists the addresses that are called.
-func bases(f *settings.Flags) (all []string) {
+// calledAddresses lists the addresses that are called.
+func calledAddresses(f *settings.Flags) (all []string) {
 	of := []*settings.Flags{f}
 	if f.Fleet != nil {
 		of = nil
@@ -356,9 +360,9 @@ func bases(f *settings.Flags) (all []string) {
 	return all
 }
 
-// isItself refuses an upstream whose calls would come back.
-func isItself(d *entrance, f *settings.Flags) error {
-	for _, base := range bases(f) {
+// checkNotItself refuses an upstream that is this server, as its calls would come back.
+func checkNotItself(d *entrance, f *settings.Flags) error {
+	for _, base := range calledAddresses(f) {
 		if d.leadsTo(base) {
 			return exit.Refuse("the upstream %s is headrace serve itself, so calls would go round for ever: set --base-url to the provider, or unset the variable that names this address", exit.WithoutKeys(base))
 		}

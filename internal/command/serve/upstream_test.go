@@ -23,7 +23,7 @@ func TestEachOperationKeepsItsPoolAtSighup(t *testing.T) {
 	w := &world.World{Stdout: io.Discard, Stderr: io.Discard, Clock: clockwork.NewFakeClock(), Env: func(string) (string, bool) { return "", false }}
 	shared := must.Get(batch.NewShared())(t)
 	defer shared.Close()
-	u := &upstream{shared: shared, clock: w.Clock, asked: map[asked]bool{}}
+	u := &upstream{shared: shared, clock: w.Clock, requested: map[requestedPool]bool{}}
 	use := func(text string) {
 		t.Helper()
 		file := filepath.Join(t.TempDir(), "lanes.yaml")
