@@ -55,7 +55,7 @@ func (f *SimFlags) Register(fs *pflag.FlagSet) {
 	})
 }
 
-// Config returns the profile with the changes of the flags.
+// Config returns the configuration of the profile, changed by the flags that are given.
 func (f *SimFlags) Config(fs *pflag.FlagSet) (sim.Config, error) {
 	cfg, err := settings.Profile(f.profile)
 	if err != nil {
@@ -93,6 +93,7 @@ func (f *SimFlags) Config(fs *pflag.FlagSet) (sim.Config, error) {
 	return cfg, nil
 }
 
+// setMode reads the value of --retry-after.
 func setMode(to *sim.Mode, word string) error {
 	for mode, w := range modeWords {
 		if w == word {
@@ -103,7 +104,7 @@ func setMode(to *sim.Mode, word string) error {
 	return exit.Refuse("--retry-after: %q is not known: use never, always or sometimes", word)
 }
 
-// setRates reads "500=0.1,reset=0.02".
+// setRates reads the value of --errors, such as "500=0.1,reset=0.02".
 func setRates(to *sim.Rates, words string) error {
 	fields := map[string]*float64{
 		"500": &to.Server500, "503": &to.Overloaded503, "400": &to.BadRequest400,
@@ -125,7 +126,7 @@ func setRates(to *sim.Rates, words string) error {
 // setOutages reads "10s+5s,1m+30s:hang".
 func setOutages(to *[]sim.Outage, words string) error {
 	for word := range strings.SplitSeq(words, ",") {
-		o, err := outage(strings.TrimSpace(word))
+		o, err := parseOutage(strings.TrimSpace(word))
 		if err != nil {
 			return exit.Refuse("--outage: %q is invalid: write FROM+FOR or FROM+FOR:MODE, such as 10s+5s:hang", word)
 		}
@@ -134,9 +135,9 @@ func setOutages(to *[]sim.Outage, words string) error {
 	return nil
 }
 
-// outage reads "10s+5s:hang". Without a mode, calls are answered by 503. Whether there is such a
+// parseOutage reads "10s+5s:hang". Without a mode, calls are answered by 503. Whether there is such a
 // mode is checked later.
-func outage(word string) (o sim.Outage, err error) {
+func parseOutage(word string) (o sim.Outage, err error) {
 	span, mode, named := strings.Cut(word, ":")
 	from, length, ok := strings.Cut(span, "+")
 	if !ok {

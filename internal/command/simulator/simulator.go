@@ -61,7 +61,7 @@ its middle, stream-error puts an error there, and after stream-silent nothing mo
 	return cmd
 }
 
-// serve runs the provider until a signal, and then prints its books.
+// serve runs the simulated provider until a signal ends it, and then prints its books.
 func serve(ctx context.Context, w *world.World, addr string, cfg sim.Config) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -86,8 +86,8 @@ func serve(ctx context.Context, w *world.World, addr string, cfg sim.Config) err
 	return nil
 }
 
-// simFault says why the simulator cannot listen, and what to do about it. It takes the text from
-// inside net's errors, which repeat the address.
+// simFault returns an ending that says why the simulator cannot listen, and what to do. It unwraps net's errors, as
+// they repeat the address.
 func simFault(addr string, err error) error {
 	if errors.Is(err, sim.ErrPublic) {
 		return exit.Refuse("%s: the simulator listens on this machine only: use --addr 127.0.0.1:PORT", exit.PlainText(err))
@@ -114,7 +114,7 @@ func sayServing(w *world.World, a net.Addr, cfg sim.Config) {
 	fmt.Fprintf(w.Stderr, "headrace: in another terminal: %sheadrace run prompts.jsonl -o results.jsonl %s--base-url %s --model sim-1\n", keyFor(cfg), providerFor(cfg), base)
 }
 
-// keyFor sets the variable of a key, for a face that demands one; any key will do.
+// keyFor returns a shell's setting of the variable for a key, where the face demands one. Any key will do.
 func keyFor(cfg sim.Config) string {
 	v := vendorOf(cfg)
 	if v.Name == "" {
@@ -132,7 +132,7 @@ func providerFor(cfg sim.Config) string {
 	return "--provider " + v.Name + " "
 }
 
-// simWords describes a configuration in short.
+// simWords describes a configuration in a few words.
 func simWords(c sim.Config) string {
 	var list []string
 	add := func(on bool, format string, args ...any) {
@@ -170,12 +170,12 @@ func booksText(b sim.Books) string {
 	}
 	row("abandoned", b.Abandoned)
 	row("distinct requests", b.Distinct)
-	row("answered repeatedly", repeated(b))
+	row("answered repeatedly", countRepeated(b))
 	return s.String()
 }
 
-// repeated returns the number of requests that were answered more than once.
-func repeated(b sim.Books) int {
+// countRepeated returns the number of requests that were answered more than once.
+func countRepeated(b sim.Books) int {
 	n := 0
 	for _, answers := range b.Answered {
 		if answers > 1 {
@@ -204,7 +204,7 @@ func simDialectList() string {
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
-// setFace gives the simulated provider the face of a dialect. Without one it has OpenAI's.
+// setFace sets the face of a dialect. For OpenAI's it sets nil, as that is the provider's own.
 func setFace(to *simface.Face, dialect string) error {
 	if dialect == dialectAzure {
 		*to = openai.Azure{}
@@ -220,8 +220,8 @@ func setFace(to *simface.Face, dialect string) error {
 	return nil
 }
 
-// vendorOf returns the vendor that the simulated provider looks like: the first row of the face's
-// dialect, or of its name; none, if that is OpenAI itself.
+// vendorOf returns the vendor that the simulated provider looks like, by the dialect or name of its face; the zero
+// vendor for OpenAI.
 func vendorOf(c sim.Config) (v catalog.Vendor) {
 	if c.Face == nil {
 		return v
