@@ -15,10 +15,10 @@ import (
 )
 
 // Longest is the length of a path that every system takes, less what a new socket's name has in addition.
-const Longest = 103 - len(suffix)
+const Longest = 103 - len(newSuffix)
 
-// suffix ends the name of a socket that is not ready.
-const suffix = ".new"
+// newSuffix ends the name of a socket that is not ready.
+const newSuffix = ".new"
 
 // Reasons why there can be no socket.
 var (
@@ -31,7 +31,7 @@ type Listener struct {
 	*net.UnixListener
 
 	Path string
-	own  os.FileInfo // of the socket
+	info os.FileInfo // of the socket
 }
 
 // Listen listens at a path. The caller closes the Listener, which removes the socket.
@@ -42,7 +42,7 @@ func Listen(path string) (*Listener, error) {
 	if len(path) > Longest {
 		return nil, fmt.Errorf("the path has %d bytes, and may have %d", len(path), Longest)
 	}
-	defer alone(path)()
+	defer lockFolder(path)()
 	if info, err := os.Lstat(path); err == nil {
 		if info.Mode().Type() != os.ModeSocket {
 			return nil, errors.New("the file is no socket")
@@ -55,25 +55,25 @@ func Listen(path string) (*Listener, error) {
 	return l, disk.Bare(err)
 }
 
-// aloneWait bounds the wait for the others that use the folder of a socket. Each needs less than [triedFor].
-const aloneWait = 3 * time.Second
+// lockWait bounds the wait for the others that use the folder of a socket. Each needs less than [dialWait].
+const lockWait = 3 * time.Second
 
-// alone keeps others from making or removing sockets in the folder of a path, until done is called. Where nothing can be
-// locked, or somebody keeps the lock, it goes on without.
-func alone(path string) (done func()) {
+// lockFolder keeps others from making or removing sockets in the folder of a path, until done is called. Without a
+// lock in time it goes on all the same.
+func lockFolder(path string) (done func()) {
 	folder, err := os.Open(filepath.Dir(path))
 	if err != nil {
 		return func() {}
 	}
-	for began := time.Now(); errors.Is(disk.Own(folder), disk.ErrOwned) && time.Since(began) < aloneWait; {
+	for began := time.Now(); errors.Is(disk.Own(folder), disk.ErrOwned) && time.Since(began) < lockWait; {
 		time.Sleep(time.Millisecond)
 	}
 	return func() { _ = folder.Close() } // nothing was written
 }
 
-// listen makes a socket that is ready and closed to others before it has its name.
+// listen makes a socket that is closed to others. It gets its final name only when it is ready.
 func listen(path string) (*Listener, error) {
-	fresh := path + suffix
+	fresh := path + newSuffix
 	_ = os.Remove(fresh)                 // of a process that was killed in between
 	ln, err := net.Listen("unix", fresh) //nolint:noctx // it blocks on nothing
 	if err != nil {
@@ -89,12 +89,12 @@ func listen(path string) (*Listener, error) {
 	return &Listener{unix, path, own}, nil
 }
 
-// triedFor is the time that a process has to take a connection. One that is busy has a queue for them.
-const triedFor = time.Second
+// dialWait is the time that a process has to take a connection. One that is busy has a queue for them.
+const dialWait = time.Second
 
 // isDead reports whether no process listens at a socket any more.
 func isDead(path string) bool {
-	conn, err := net.DialTimeout("unix", path, triedFor)
+	conn, err := net.DialTimeout("unix", path, dialWait)
 	if err == nil {
 		_ = conn.Close() // it was only tried
 	}
@@ -103,7 +103,7 @@ func isDead(path string) bool {
 
 // RemoveDead removes a socket at which no process listens any more. It leaves other files alone.
 func RemoveDead(path string) {
-	defer alone(path)()
+	defer lockFolder(path)()
 	if info, err := os.Lstat(path); err == nil && info.Mode().Type() == os.ModeSocket && isDead(path) {
 		_ = os.Remove(path) // another process may have removed it
 	}
@@ -121,7 +121,7 @@ func Dial(ctx context.Context, path string) (net.Conn, error) {
 	case err != nil:
 		return nil, disk.Bare(err)
 	}
-	if uid, err := peerOf(conn.(*net.UnixConn)); err != nil || uid != os.Getuid() {
+	if uid, err := peerUser(conn.(*net.UnixConn)); err != nil || uid != os.Getuid() {
 		_ = conn.Close() // it hears nothing
 		return nil, errors.Join(errors.New("another user listens there"), err)
 	}
@@ -139,35 +139,35 @@ func OwnFolder(path string) error {
 	return nil
 }
 
-// Accept closes the connections of other users.
+// Accept returns the next connection of this user, and closes those of others.
 func (l *Listener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.AcceptUnix()
 		if err != nil {
 			return nil, err
 		}
-		if uid, err := peerOf(conn); err == nil && uid == os.Getuid() {
+		if uid, err := peerUser(conn); err == nil && uid == os.Getuid() {
 			return conn, nil
 		}
 		_ = conn.Close() // it gets nothing
 	}
 }
 
-// Close stops listening, and removes the socket, but not one of another process in its place.
+// Close stops listening and removes the socket. It leaves a socket that another process has put in its place.
 func (l *Listener) Close() error {
 	err := l.UnixListener.Close()
 	if errors.Is(err, net.ErrClosed) {
 		return err
 	}
-	defer alone(l.Path)()
-	if now, lost := os.Lstat(l.Path); lost == nil && os.SameFile(now, l.own) {
+	defer lockFolder(l.Path)()
+	if now, lost := os.Lstat(l.Path); lost == nil && os.SameFile(now, l.info) {
 		_ = os.Remove(l.Path) // somebody else may have
 	}
 	return err
 }
 
-// peerOf returns the user of the process at the other end.
-func peerOf(conn *net.UnixConn) (uid int, err error) {
+// peerUser returns the user of the process at the other end.
+func peerUser(conn *net.UnixConn) (uid int, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return 0, err
