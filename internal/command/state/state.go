@@ -32,18 +32,18 @@ import (
 const (
 	version = 2 // the second has items; the first is read as one without
 
-	// kept is the age up to which knowledge of a lane is believed. Waits and ramps
+	// maxAge is the age up to which knowledge of a lane is believed. Waits and ramps
 	// expire by themselves, as they are points in time; limits of a day ago may be those of
 	// another tier.
-	kept = 24 * time.Hour
+	maxAge = 24 * time.Hour
 
-	// ahead bounds how far in the future of this machine's clock a state may have been
+	// maxAhead bounds how far in the future of this machine's clock a state may have been
 	// saved: clocks are corrected by less. Beyond it the waits in the state mean nothing.
-	ahead = time.Minute
+	maxAhead = time.Minute
 
-	// most is the greatest length of a state, in bytes. A lane, which is a model, takes up
+	// maxBytes is the greatest length of a state, in bytes. A lane, which is a model, takes up
 	// to 5,000, and the largest set of items takes 800,000.
-	most = 16 << 20
+	maxBytes = 16 << 20
 )
 
 // mark is the beginning of every state. A file of that name that begins otherwise is
@@ -85,7 +85,7 @@ var (
 	ErrOthers  = errors.New("it is about")
 )
 
-// Load reads the state. A missing file is an empty state.
+// Load reads the state, and returns an error if it cannot be used. A missing file is an empty state.
 func (s *File) Load() (none batch.Memory, err error) {
 	text, err := s.read()
 	switch {
@@ -107,8 +107,8 @@ func (s *File) Load() (none batch.Memory, err error) {
 	return in.Memory, s.check(in)
 }
 
-// read returns the text of a regular file only: a link could lead anywhere, and a pipe could
-// keep the run waiting.
+// read returns the text of a regular file. It refuses a link, which could lead anywhere, and a pipe, which could keep
+// the run waiting.
 func (s *File) read() ([]byte, error) {
 	named, err := os.Lstat(s.Path)
 	if err != nil {
@@ -125,21 +125,21 @@ func (s *File) read() ([]byte, error) {
 	if opened, err := file.Stat(); err != nil || !os.SameFile(named, opened) {
 		return nil, ErrNotOurs
 	}
-	text, err := io.ReadAll(io.LimitReader(file, most+1))
+	text, err := io.ReadAll(io.LimitReader(file, maxBytes+1))
 	if err != nil {
 		return nil, disk.Bare(err)
 	}
-	if len(text) > most {
+	if len(text) > maxBytes {
 		return nil, ErrNotOurs
 	}
 	return text, nil
 }
 
-// unseal opens a text that is one of ours. It accepts unknown fields in what the sum covers:
-// another headrace may remember more of a law.
+// unseal checks and reads the text of a state. It accepts unknown fields in the sealed part, as another headrace may
+// remember more.
 func unseal(text []byte) (*saved, error) {
 	var s sealed
-	if err := strictly(text, &s); err != nil {
+	if err := decodeStrictly(text, &s); err != nil {
 		return nil, errDamaged
 	}
 	if s.Version < 1 || s.Version > version {
@@ -152,8 +152,8 @@ func unseal(text []byte) (*saved, error) {
 	return &in, nil
 }
 
-// strictly reads a text that holds one value, and refuses unknown fields.
-func strictly(text []byte, to any) error {
+// decodeStrictly reads a text that holds one value, and refuses unknown fields.
+func decodeStrictly(text []byte, to any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(to); err != nil {
@@ -170,10 +170,10 @@ func sumOf(text []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// check reports whether a whole state is for this run.
+// check returns an error if a state is not for this run. It drops lanes and items that are too old or invalid.
 func (s *File) check(in *saved) error {
 	switch early := in.Saved.Sub(s.Now()); {
-	case early > ahead:
+	case early > maxAhead:
 		return fmt.Errorf("it was saved %s in the future by this machine's clock", words.Wait(early))
 	case in.Server != s.Server:
 		return fmt.Errorf("%w %s, and this run calls %s", ErrOthers, settings.Clipped(in.Server), s.Server)
@@ -188,7 +188,7 @@ func (s *File) check(in *saved) error {
 			return fmt.Errorf("it is for --law %s, and this run uses %s", settings.Clipped(k.Law.Law), s.Law)
 		}
 		// The run saves unused knowledge again as it came, so it may be older than the file.
-		if s.Now().Sub(k.Law.At) > kept {
+		if s.Now().Sub(k.Law.At) > maxAge {
 			delete(in.Lanes, name)
 		}
 	}
@@ -198,7 +198,7 @@ func (s *File) check(in *saved) error {
 		}
 	}
 	if len(in.Lanes) == 0 && len(in.Items) == 0 {
-		return fmt.Errorf("it is older than %s", words.Wait(kept))
+		return fmt.Errorf("it is older than %s", words.Wait(maxAge))
 	}
 	return nil
 }
@@ -213,13 +213,13 @@ func (s *File) Save(m batch.Memory) error {
 	if err != nil {
 		return err
 	}
-	if len(text) >= most {
-		return fmt.Errorf("it would exceed %d bytes", most)
+	if len(text) >= maxBytes {
+		return fmt.Errorf("it would exceed %d bytes", maxBytes)
 	}
 	return s.write(append(text, '\n'))
 }
 
-// write replaces the file. It leaves a foreign file under either name alone.
+// write replaces the file. It refuses to replace a file of somebody else, under its own name or that of the new file.
 func (s *File) write(text []byte) error {
 	ours, d := disk.Marked(mark), s.Disk
 	if !s.Synced {

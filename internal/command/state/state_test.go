@@ -103,9 +103,9 @@ func TestStateThatIsNotUsed(t *testing.T) {
 		want   string // "": it is used
 	}{
 		"fresh":               {later(0), ""},
-		"of yesterday":        {later(kept), ""},
-		"too old":             {later(kept + time.Second), "it is older than 24.0 h"},
-		"of a clock put back": {later(-ahead), ""},
+		"of yesterday":        {later(maxAge), ""},
+		"too old":             {later(maxAge + time.Second), "it is older than 24.0 h"},
+		"of a clock put back": {later(-maxAhead), ""},
 		"from the future":     {later(-time.Hour), "it was saved 60 min in the future by this machine's clock"},
 		"another server":      {func(_ *testing.T, s *File) { s.Server = "openai at http://b" }, "it is about openai at http://a, and this run calls openai at http://b"},
 		"another key":         {func(_ *testing.T, s *File) { s.Print = "ac" }, "it is about another address, key or organisation"},
@@ -143,7 +143,7 @@ func TestItemsOutlastLanes(t *testing.T) {
 	m := waiting(someDay)
 	m.Items = map[string]batch.ItemMemory{"a": {Failures: 2}, "none": {}, "more doubts than failures": {Failures: 1, Doubts: 2}, "less than none": {Failures: 1, Doubts: -1}}
 	mustSave(t, s, m)
-	s.Now = func() time.Time { return someDay.Add(2 * kept) }
+	s.Now = func() time.Time { return someDay.Add(2 * maxAge) }
 	if m, err := s.Load(); err != nil || len(m.Lanes) != 0 || len(m.Items) != 1 || m.Items["a"].Failures != 2 {
 		t.Errorf("%v %+v", err, m)
 	}
@@ -167,7 +167,7 @@ func TestStateOfTheVersionBefore(t *testing.T) {
 // again.
 func TestOldLanesAreLeftOut(t *testing.T) {
 	s, m := stateAt(t, someDay), waiting(someDay)
-	m.Lanes["openai/old"] = waiting(someDay.Add(-2 * kept)).Lanes["openai/m"]
+	m.Lanes["openai/old"] = waiting(someDay.Add(-2 * maxAge)).Lanes["openai/m"]
 	mustSave(t, s, m)
 	if m, err := s.Load(); err != nil || len(m.Lanes) != 1 || m.Lanes["openai/m"].Version == 0 {
 		t.Errorf("%v %+v", err, m)
@@ -183,7 +183,7 @@ func TestStateOfOthersIsLeftAlone(t *testing.T) {
 		"a link to nothing": func(path, elsewhere string) error { return os.Symlink(elsewhere+".none", path) },
 		"a folder":          func(path, _ string) error { return os.Mkdir(path, 0o755) },
 		"a huge file": func(path, _ string) error {
-			return errors.Join(os.WriteFile(path, []byte(mark), 0o644), os.Truncate(path, most+1))
+			return errors.Join(os.WriteFile(path, []byte(mark), 0o644), os.Truncate(path, maxBytes+1))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -220,7 +220,7 @@ func TestFailedSaveLeavesTheOldState(t *testing.T) {
 	huge := batch.Memory{Lanes: map[string]batch.LaneMemory{}}
 	for k := range 2 {
 		one := waiting(someDay).Lanes["openai/m"]
-		one.Law.Law = strings.Repeat("x", most*2/3)
+		one.Law.Law = strings.Repeat("x", maxBytes*2/3)
 		huge.Lanes[strings.Repeat("m", k+1)] = one
 	}
 	if err := s.Save(huge); err == nil {
