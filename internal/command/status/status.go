@@ -65,7 +65,7 @@ last state of a run that was killed.`,
 			if flags.watch || flags.json {
 				return follow(cmd.Context(), w, flags, args[0])
 			}
-			return countedIn(w, flags, args[0])
+			return printCounted(w, flags, args[0])
 		},
 	}
 	fs := cmd.Flags()
@@ -80,7 +80,7 @@ last state of a run that was killed.`,
 	return cmd
 }
 
-// follow shows a run by its timeline.
+// follow shows a run of another process by its timeline: once with --json, until its end with --watch.
 func follow(ctx context.Context, w *world.World, flags *statusFlags, output string) error {
 	if flags.watch && flags.json {
 		return exit.Refuse("--watch and --json exclude each other: give one of them")
@@ -101,9 +101,9 @@ var anyColumns = template.Must(template.New("").Parse("-"))
 // unknownItems is the length of an input that the user has not named.
 const unknownItems = -1
 
-// countedIn prints the state of a run as its result files tell it, and ends with the run's exit
-// code. It reads the input only if the user has named it.
-func countedIn(w *world.World, flags *statusFlags, output string) error {
+// printCounted prints what the result files of a run contain, and ends with the run's exit code. It reads the input
+// only if the user has named it.
+func printCounted(w *world.World, flags *statusFlags, output string) error {
 	if _, err := os.Stat(output); errors.Is(err, fs.ErrNotExist) {
 		return exit.Refuse("%s: there is no such file: check the name of the output", output)
 	}
@@ -134,11 +134,11 @@ func countedIn(w *world.World, flags *statusFlags, output string) error {
 		remaining = fmt.Sprintf("%d of %d in %s, if no line of %s has changed since", max(0, items-p.Done-p.Failed), items, input.Name, words.OneOr(len(input.Files()), "it", "them"))
 	}
 	printStatus(exit.ForPeople(w.Stdout), &of, p, latest, remaining)
-	return howItEnded(w, flags, output, p)
+	return endAsRun(w, flags, output, p)
 }
 
-// howItEnded says whether the run goes on or was killed, and ends with the run's exit code.
-func howItEnded(w *world.World, flags *statusFlags, output string, p *journal.Progress) error {
+// endAsRun prints whether the run goes on or was killed, and ends with the run's exit code.
+func endAsRun(w *world.World, flags *statusFlags, output string, p *journal.Progress) error {
 	run, err := watchedRun(w, flags, output)
 	if err != nil { // there is no timeline
 		run = &watched{World: w, output: output}
@@ -150,11 +150,10 @@ func howItEnded(w *world.World, flags *statusFlags, output string, p *journal.Pr
 	case killed:
 		fmt.Fprintf(w.Stdout, "  %-10s was killed, or its machine went down: the same command resumes it\n", "run")
 	}
-	return run.exit(&v, p.Failed > 0)
+	return run.exitAsRun(&v, p.Failed > 0)
 }
 
-// countItems reads an input to its end. The model and endpoint of its lines do not change
-// their number.
+// countItems reads an input to its end and counts its items. It takes lines of any model and endpoint.
 func countItems(of *settings.Flags, input promptfile.Input) (items int, err error) {
 	cfg := prompts.Config{DefaultModel: settings.SimDefaultModel, Serves: prompts.Operations(), Checked: true, Passing: true, NoKeys: true, Format: of.FormatOf(input.Name)}
 	if slices.ContainsFunc(input.Files(), func(name string) bool { return of.FormatOf(name) == prompts.FormatCSV }) {
@@ -178,8 +177,8 @@ func countItems(of *settings.Flags, input promptfile.Input) (items int, err erro
 	return items, nil
 }
 
-// remainingIn says what remains of the latest run by its timeline, which has read the input. It is never less than the
-// files tell: lines may have been lost.
+// remainingIn describes what remains of the latest run, by its timeline. Lines may have been lost, so the result
+// files count if they show fewer done.
 func remainingIn(p *journal.Progress, latest *event.Progress) string {
 	if latest == nil || latest.Total == nil || *latest.Total == 0 && p.Done+p.Failed > 0 { // a stream whose items all have a result counts none
 		return "unknown without the input: add --input FILE" + spanWords(p)
@@ -188,7 +187,7 @@ func remainingIn(p *journal.Progress, latest *event.Progress) string {
 		max(0, *latest.Total-min(latest.Done, p.Done+p.Failed)), *latest.Total, latest.Input)
 }
 
-// printStatus prints a row for each thing that the files tell.
+// printStatus prints a row for each fact in the files.
 func printStatus(out io.Writer, of *settings.Flags, p *journal.Progress, latest timeline.View, remaining string) {
 	lanes, stopped := lanesOf(latest)
 	row := func(name string, format string, args ...any) {
@@ -225,8 +224,8 @@ func spanWords(p *journal.Progress) string {
 	return fmt.Sprintf(" (lines %d to %d were reached)", p.FirstLine, p.LastLine)
 }
 
-// spentWords says what the calls used and cost. It does not speak of missing prices if every
-// item was simulated and none had a price.
+// spentWords describes tokens, calls and cost. It does not mention missing prices where every item was simulated and
+// had none.
 func spentWords(p *journal.Progress) string {
 	in, out, cached := p.Usage.InputTokens+p.Lost.InputTokens, p.Usage.OutputTokens+p.Lost.OutputTokens, p.Usage.CachedTokens+p.Lost.CachedTokens
 	text := fmt.Sprintf("%d tokens in, %d out, in %s", in, out, words.Count(int(p.Attempts+p.Tried), "call"))
@@ -246,7 +245,7 @@ func spentWords(p *journal.Progress) string {
 	return text
 }
 
-// viewOf returns how the latest run stood, by its timeline; the zero value if there is none.
+// viewOf returns the latest run's view by its timeline; the zero view if that cannot be read.
 func viewOf(w *world.World, flags *statusFlags, output string) timeline.View {
 	run, err := watchedRun(w, flags, output)
 	if err != nil {
@@ -259,7 +258,7 @@ func viewOf(w *world.World, flags *statusFlags, output string) timeline.View {
 	return v
 }
 
-// lanesOf returns the lanes of a run, and those that have stopped.
+// lanesOf returns the lanes of a run, and those of them that have stopped.
 func lanesOf(v timeline.View) (lanes []event.Lane, stopped []event.StoppedLane) {
 	if v.Progress == nil {
 		return nil, nil
@@ -275,8 +274,8 @@ func lanesOf(v timeline.View) (lanes []event.Lane, stopped []event.StoppedLane) 
 	return v.Progress.Lanes, stopped
 }
 
-// printStopped names the lanes of a file that have stopped, those of one account in one row, with
-// the reason and what to do.
+// printStopped prints a row for each stopped lane of a file, with the reason and what to do. Lanes of one account
+// share a row.
 func printStopped(row func(name, format string, args ...any), stopped []event.StoppedLane) {
 	all := event.ByAccount(stopped)
 	for _, stop := range all[:min(shownLanes, len(all))] {
@@ -297,30 +296,30 @@ func printLanes(row func(name, format string, args ...any), p *journal.Progress,
 	for i := range lanes {
 		accounts[lanes[i].Name] = lanes[i].Account
 	}
-	sums, several := map[string]journal.LaneCost{}, map[string]int{}
+	sums, laneCounts := map[string]journal.LaneCost{}, map[string]int{}
 	for name, l := range p.Lanes {
-		of := accounts[name]
-		sum := sums[of]
-		sums[of] = journal.LaneCost{USD: sum.USD + l.USD, Priced: sum.Priced + l.Priced, Unpriced: sum.Unpriced + l.Unpriced}
-		if several[of]++; of == "" {
-			several[of] = 0
+		account := accounts[name]
+		sum := sums[account]
+		sums[account] = journal.LaneCost{USD: sum.USD + l.USD, Priced: sum.Priced + l.Priced, Unpriced: sum.Unpriced + l.Unpriced}
+		if laneCounts[account]++; account == "" {
+			laneCounts[account] = 0
 		}
 	}
-	maps.DeleteFunc(sums, func(name string, _ journal.LaneCost) bool { return several[name] < 2 })
+	maps.DeleteFunc(sums, func(name string, _ journal.LaneCost) bool { return laneCounts[name] < 2 })
 	printCosts(row, p.Lanes, "lane", func(name string) string { return "on " + name })
 	printCosts(row, sums, "account", func(name string) string {
-		return fmt.Sprintf("by account %s (%d lanes)", name, several[name])
+		return fmt.Sprintf("by account %s (%d lanes)", name, laneCounts[name])
 	})
 }
 
 // printCosts prints a row for each cost, the greatest first.
-func printCosts(row func(name, format string, args ...any), costs map[string]journal.LaneCost, noun string, called func(string) string) {
+func printCosts(row func(name, format string, args ...any), costs map[string]journal.LaneCost, noun string, label func(string) string) {
 	names := slices.SortedFunc(maps.Keys(costs), func(a, b string) int {
 		return cmp.Or(cmp.Compare(costs[b].USD, costs[a].USD), cmp.Compare(a, b))
 	})
 	for _, name := range names[:min(shownLanes, len(names))] {
 		l := costs[name]
-		row("", "%s %s, %s", words.Cost(l.USD, l.Priced > 0, l.Unpriced), called(printable.Line(name)), words.Count(l.Priced+l.Unpriced, "item"))
+		row("", "%s %s, %s", words.Cost(l.USD, l.Priced > 0, l.Unpriced), label(printable.Line(name)), words.Count(l.Priced+l.Unpriced, "item"))
 	}
 	if more := len(names) - shownLanes; more > 0 {
 		row("", "and %s", words.Count(more, "more "+noun))
@@ -333,8 +332,7 @@ const shownLanes = 10
 // shownNames bounds how many names a row lists, the most frequent first.
 const shownNames = 5
 
-// inBrackets lists the most frequent names with their counts, and a hint behind them, in
-// brackets; "" if there are none.
+// inBrackets lists the most frequent names with their counts and then a hint, in brackets; "" if there are none.
 func inBrackets(counts map[string]int, hint string) string {
 	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))

@@ -33,10 +33,10 @@ const (
 	silence = 5 * time.Second
 	// longSilence is the time after which it has died, where no lock says whether it runs.
 	longSilence = 15 * time.Second
-	// beginnings is the largest number of looks, every beginningEvery, for the first progress
+	// mostBeginningLooks is the largest number of looks, every beginningEvery, for the first progress
 	// of a run.
-	beginnings     = 20
-	beginningEvery = 25 * time.Millisecond
+	mostBeginningLooks = 20
+	beginningWait      = 25 * time.Millisecond
 )
 
 // watched is a run of another process, by its timeline.
@@ -49,6 +49,7 @@ type watched struct {
 	arrived time.Time // when that arrived, by this process's clock
 }
 
+// watchedRun returns the run that writes to an output, by its timeline; an error if it has none.
 func watchedRun(w *world.World, flags *statusFlags, output string) (*watched, error) {
 	of := settings.Flags{Output: output, Timeline: flags.timeline}
 	path := of.TimelinePath()
@@ -58,7 +59,7 @@ func watchedRun(w *world.World, flags *statusFlags, output string) (*watched, er
 	return &watched{World: w, output: output, reader: timeline.Reader{Path: path}, arrived: w.Clock.Now()}, nil
 }
 
-// read returns what the timeline says now.
+// read reads the timeline, and notes when something new arrived in it.
 func (w *watched) read() (timeline.View, error) {
 	v, err := w.reader.Read()
 	switch {
@@ -74,16 +75,15 @@ func (w *watched) read() (timeline.View, error) {
 	return v, nil
 }
 
-// first waits until the timeline says how a run that has just begun stands, for a bounded
-// number of looks.
-func (w *watched) first(ctx context.Context) (timeline.View, error) {
+// firstView waits for the first progress of a run that has just begun, for a bounded number of looks.
+func (w *watched) firstView(ctx context.Context) (timeline.View, error) {
 	for n := 0; ; n++ {
 		v, err := w.read()
-		if err != nil || v.Progress != nil || n == beginnings {
+		if err != nil || v.Progress != nil || n == mostBeginningLooks {
 			return v, err
 		}
 		select {
-		case <-w.Clock.After(beginningEvery):
+		case <-w.Clock.After(beginningWait):
 		case <-w.Signals:
 			return v, nil
 		case <-ctx.Done():
@@ -94,7 +94,7 @@ func (w *watched) first(ctx context.Context) (timeline.View, error) {
 
 // printProgress prints the latest event of a run, for programs.
 func (w *watched) printProgress(ctx context.Context) error {
-	v, err := w.first(ctx)
+	v, err := w.firstView(ctx)
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (w *watched) printProgress(ctx context.Context) error {
 		line = bytes.Replace(line, was, []byte(`"state":"killed"`), 1)
 	}
 	fmt.Fprintf(w.Stdout, "%s\n", printable.JSON(line))
-	return w.exit(&v, v.Progress.Failed > 0)
+	return w.exitAsRun(&v, v.Progress.Failed > 0)
 }
 
 // wasKilled reports whether a run has not ended and does not go on.
@@ -123,8 +123,8 @@ func Fate(w *world.World, output, path string) (runs, killed bool) {
 	return who != "", killed
 }
 
-// fate says how the run stands, by its timeline. Who has the output is "" if it does not go on. The
-// files answer what the timeline does not.
+// fate returns the timeline's view, who is writing the output, and whether the run was killed. who is "" if the run
+// does not go on. Without a timeline the lock of the output decides.
 func (w *watched) fate() (v timeline.View, who string, killed bool) {
 	v, err := w.reader.Read()
 	if err != nil && (runtime.GOOS == "windows" || !journal.LockLeft(w.output)) { // on Windows each run leaves its lock
@@ -136,9 +136,8 @@ func (w *watched) fate() (v timeline.View, who string, killed bool) {
 	return v, "", w.wasKilled(&v)
 }
 
-// exit ends a command that reports on a run with the run's exit code. A run that goes on has
-// none yet.
-func (w *watched) exit(v *timeline.View, failed bool) error {
+// exitAsRun returns an ending with the run's exit code; nil if the run goes on.
+func (w *watched) exitAsRun(v *timeline.View, failed bool) error {
 	code := exit.OK
 	_, runs := journal.LockedBy(w.output)
 	switch {
@@ -158,20 +157,21 @@ func (w *watched) exit(v *timeline.View, failed bool) error {
 
 // watch shows a run until it ends, or until Ctrl-C, which only stops the watching.
 func (w *watched) watch(ctx context.Context) error {
-	v, err := w.first(ctx)
+	v, err := w.firstView(ctx)
 	if err != nil {
 		return err
 	}
-	shown := w.face()
+	shown := w.newFace()
 	why, err := w.follow(ctx, &v, shown)
 	shown.end(why)
 	if err != nil || why == "" {
 		return err
 	}
-	return w.exit(&v, v.Progress != nil && v.Progress.Failed > 0)
+	return w.exitAsRun(&v, v.Progress != nil && v.Progress.Failed > 0)
 }
 
-// follow returns the reason why there is no more to see, "" if the user has stopped it, or does not read.
+// follow shows a run until it is over, and returns why. why is "" if the user has stopped the watch, or no longer
+// reads.
 func (w *watched) follow(ctx context.Context, v *timeline.View, shown face) (why string, err error) {
 	ticker := w.Clock.NewTicker(watchEvery)
 	defer ticker.Stop()
@@ -200,7 +200,7 @@ func (w *watched) follow(ctx context.Context, v *timeline.View, shown face) (why
 	}
 }
 
-// whyOver says that a run is over, and how that is known; "" if it is not.
+// whyOver returns how it is known that a run is over; "" if it is not.
 func (w *watched) whyOver(v *timeline.View) string {
 	if v.Ended {
 		return "the run has ended"
@@ -258,6 +258,7 @@ type lines struct {
 	at    time.Time // when the last line was printed; zero: none was
 }
 
+// show prints a line if the state, the bound or the failures have changed, or if the last line is old.
 func (l *lines) show(p *event.Progress, _ *timeline.Reader) {
 	if p == nil {
 		return
@@ -269,6 +270,7 @@ func (l *lines) show(p *event.Progress, _ *timeline.Reader) {
 	}
 }
 
+// last prints the last progress, unless the latest line has shown it.
 func (l *lines) last(p *event.Progress, _ *timeline.Reader) {
 	if p != nil && (l.at.IsZero() || p.At != l.shown.At || p.State != l.shown.State) {
 		l.print(p)
@@ -286,8 +288,9 @@ func (l *lines) end(why string) {
 	}
 }
 
-// face returns that of the terminal at standard output, if there is one that can be steered.
-func (w *watched) face() face {
+// newFace returns a panel on the terminal at standard output. Where that is none, or cannot be steered, it returns
+// lines.
+func (w *watched) newFace() face {
 	lines := &lines{out: exit.ForPeople(w.Stdout), now: w.Clock.Now}
 	file, ok := w.Window.(*os.File)
 	if !ok {
@@ -322,6 +325,7 @@ func (p *painted) show(e *event.Progress, of *timeline.Reader) {
 
 func (p *painted) last(e *event.Progress, _ *timeline.Reader) { p.ended = e }
 
+// end removes the panel, and prints the last state and why the watch ended.
 func (p *painted) end(why string) {
 	p.screen.Close()
 	if p.ended != nil {
