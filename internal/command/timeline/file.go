@@ -37,7 +37,7 @@ type file struct {
 
 	contents                 // the part that no longer changes
 	growing  *observe.Sample // the latest sample, which still grows; nil: there is none
-	end      []byte          // what follows that part: the growing sample, and the progress
+	tail     []byte          // what follows that part: the growing sample, and the progress
 }
 
 // openFile opens the timeline at path, or makes it, and cuts off what a killed process left
@@ -51,18 +51,18 @@ func openFile(path string) (*file, error) {
 		return nil, disk.Bare(err)
 	}
 	t := &file{path: path, f: f}
-	if err := t.begin(); err != nil {
+	if err := t.takeOver(); err != nil {
 		return nil, errors.Join(disk.Bare(err), f.Close())
 	}
 	return t, nil
 }
 
-// begin takes the file for this process, and reads what it holds.
-func (t *file) begin() (err error) {
+// takeOver owns the file for this process, checks its contents, and cuts off what a killed process left.
+func (t *file) takeOver() (err error) {
 	if errors.Is(disk.Own(t.f), disk.ErrOwned) {
 		return ErrInUse
 	}
-	if !t.isStill() {
+	if !t.isSameFile() {
 		return ErrNotOurs
 	}
 	if t.contents, err = scan(t.f); err != nil {
@@ -71,14 +71,14 @@ func (t *file) begin() (err error) {
 	return t.f.Truncate(t.sound)
 }
 
-// isStill tells the open file from another that has taken its name since.
-func (t *file) isStill() bool {
+// isSameFile reports whether the open file still has its name.
+func (t *file) isSameFile() bool {
 	ours, err := t.f.Stat()
 	named, lerr := os.Lstat(t.path)
 	return err == nil && lerr == nil && ours.Mode().IsRegular() && os.SameFile(ours, named)
 }
 
-// start writes the line that begins a run.
+// start writes the line that begins a run. It first merges old runs if the file has too many.
 func (t *file) start(h head, news []byte) error {
 	if t.starts >= maxStarts {
 		if err := t.rewrite(t.span); err != nil {
@@ -96,26 +96,26 @@ func (t *file) add(s observe.Sample, news []byte) error {
 		s = t.growing.Merge(s)
 	}
 	t.growing = &s
-	if err := t.finish(news); err != nil {
+	if err := t.rewriteTail(news); err != nil {
 		return err
 	}
 	if s.Span < float64(t.span)-halfSecond {
 		return nil
 	}
-	return t.settle()
+	return t.settleSample()
 }
 
 // halfSecond is half of the usual length of the spans in a sample. These are a little less or
 // more than a second. With half a second as tolerance, a sample has as many as it should.
 const halfSecond = 0.5
 
-// settle ends the growth of the latest sample.
-func (t *file) settle() error {
+// settleSample ends the growth of the latest sample.
+func (t *file) settleSample() error {
 	if t.growing == nil {
 		return nil
 	}
 	n := len(encodeSample(t.growing))
-	t.sound, t.end, t.growing = t.sound+int64(n), t.end[n:], nil
+	t.sound, t.tail, t.growing = t.sound+int64(n), t.tail[n:], nil
 	if t.samples++; t.samples < maxSamples {
 		return nil
 	}
@@ -124,15 +124,15 @@ func (t *file) settle() error {
 
 // append writes a line that stays.
 func (t *file) append(line, news []byte) error {
-	if err := t.put(line, t.growingLine(), news); err != nil {
+	if err := t.writeTail(line, t.growingLine(), news); err != nil {
 		return err
 	}
-	t.sound, t.end = t.sound+int64(len(line)), t.end[len(line):]
+	t.sound, t.tail = t.sound+int64(len(line)), t.tail[len(line):]
 	return nil
 }
 
-// finish rewrites the end of the file.
-func (t *file) finish(news []byte) error { return t.put(nil, t.growingLine(), news) }
+// rewriteTail rewrites the end of the file.
+func (t *file) rewriteTail(news []byte) error { return t.writeTail(nil, t.growingLine(), news) }
 
 func (t *file) growingLine() []byte {
 	if t.growing == nil {
@@ -141,28 +141,28 @@ func (t *file) growingLine() []byte {
 	return encodeSample(t.growing)
 }
 
-// put writes lines over the end of the file, in one write that is no shorter than what it
-// covers. A file that would become too long is rewritten first.
-func (t *file) put(line, growing, news []byte) error {
-	if t.sound+int64(len(line)+len(growing)+max(len(news), len(t.end))) > maxBytes {
+// writeTail writes lines over the end of the file, in one write that is no shorter than what it covers. It rewrites a
+// file first that would become too long.
+func (t *file) writeTail(line, growing, news []byte) error {
+	if t.sound+int64(len(line)+len(growing)+max(len(news), len(t.tail))) > maxBytes {
 		if err := t.rewrite(2 * t.span); err != nil {
 			return err
 		}
 	}
-	if short := len(t.end) - len(line) - len(growing) - len(news); short > 0 && len(news) > 0 { // spaces before its line feed make up the difference
+	if short := len(t.tail) - len(line) - len(growing) - len(news); short > 0 && len(news) > 0 { // spaces before its line feed make up the difference
 		news = slices.Concat(news[:len(news)-1], bytes.Repeat([]byte{' '}, short), []byte{'\n'})
 	}
 	end := bytes.Join([][]byte{line, growing, news}, nil)
 	_, err := t.f.WriteAt(end, t.sound)
-	if err == nil && len(end) < len(t.end) { // there is no progress line to pad
+	if err == nil && len(end) < len(t.tail) { // there is no progress line to pad
 		err = t.f.Truncate(t.sound + int64(len(end)))
 	}
 	if err != nil { // the end as it was needs no further room; if even that fails, the next run cuts it off
-		_, again := t.f.WriteAt(t.end, t.sound)
-		_ = errors.Join(again, t.f.Truncate(t.sound+int64(len(t.end))))
+		_, again := t.f.WriteAt(t.tail, t.sound)
+		_ = errors.Join(again, t.f.Truncate(t.sound+int64(len(t.tail))))
 		return disk.Bare(err)
 	}
-	t.end = end
+	t.tail = end
 	return nil
 }
 
@@ -172,14 +172,14 @@ func (t *file) close() error { return t.f.Close() }
 // most two thirds full. The old file is closed before the new one takes its name: not every
 // system renames an open file.
 func (t *file) rewrite(span int) error {
-	if !t.isStill() {
+	if !t.isSameFile() {
 		return errors.New("another file has come in its place")
 	}
 	next := t.contents
 	err := disk.Real().Replace(t.path, disk.Marked(mark), func(out *bufio.Writer) error {
-		written, text, err := t.shorter(span)
+		written, text, err := t.condensed(span)
 		if err == nil {
-			_, err = out.Write(append(text, t.end...))
+			_, err = out.Write(append(text, t.tail...))
 		}
 		next = written
 		return errors.Join(err, t.f.Close())
@@ -190,11 +190,9 @@ func (t *file) rewrite(span int) error {
 	return errors.Join(disk.Bare(err), t.reopen())
 }
 
-// shorter returns the contents that stay, with samples of at least that span. They are at most
-// two thirds of the samples and of the bytes that a file may hold. Half of the samples stay,
-// and those that have no neighbour to merge with. Lines other than samples take at most a third
-// of the bytes.
-func (t *file) shorter(span int) (c contents, text []byte, err error) {
+// condensed returns the contents of a rewritten file, with samples of at least that span. It doubles the span until
+// samples and bytes are at most two thirds of their bounds.
+func (t *file) condensed(span int) (c contents, text []byte, err error) {
 	for ; span <= maxSpan; span *= 2 {
 		c, text, err = condense(io.NewSectionReader(t.f, 0, t.sound), t.contents, span)
 		fewer := c.samples <= maxSamples*2/3 || span == t.span // at the same span the rewrite is to merge runs
@@ -214,7 +212,7 @@ func (t *file) reopen() error {
 	if err != nil {
 		return disk.Bare(err)
 	}
-	if t.f = f; errors.Is(disk.Own(f), disk.ErrOwned) || !t.isStill() {
+	if t.f = f; errors.Is(disk.Own(f), disk.ErrOwned) || !t.isSameFile() {
 		return ErrInUse
 	}
 	return nil
@@ -240,9 +238,9 @@ type condenser struct {
 	contents
 }
 
-// room is the factor by which a sample may exceed the span: samples of a second are not
+// spanTolerance is the factor by which a sample may exceed the span: samples of a second are not
 // exact to the millisecond.
-const room = 1.25
+const spanTolerance = 1.25
 
 // condense returns what stays of a file with those contents, with samples of that span.
 func condense(file io.Reader, holds contents, span int) (contents, []byte, error) {
@@ -251,21 +249,21 @@ func condense(file io.Reader, holds contents, span int) (contents, []byte, error
 	for {
 		line, whole, err := readLine(in)
 		if err == nil && whole {
-			err = c.take(line)
+			err = c.takeLine(line)
 		}
 		if err != nil {
 			return c.contents, nil, err
 		}
 		if !whole {
-			text := c.all()
+			text := c.newText()
 			return c.contents, text, nil
 		}
 	}
 }
 
-// take takes the next line of the file. The latest failures and summary wait until their run
-// ends, as an earlier one of the same run is obsolete. A line of any other kind is an error.
-func (c *condenser) take(line []byte) error {
+// takeLine reads the next line of the file. Failures and a summary wait for the end of their run, as a later one
+// replaces them. It refuses a line of any other kind.
+func (c *condenser) takeLine(line []byte) error {
 	switch p := parse(line); p.kind {
 	case start:
 		c.begin(p.head)
@@ -294,32 +292,32 @@ func (c *condenser) begin(h head) {
 		c.first.runs = min(maxRuns, c.first.runs+h.runs)
 	default:
 		c.endRun()
-		c.line(h.line())
+		c.writeLine(h.line())
 		c.starts++
 	}
 	c.nth++
 }
 
-// endRun writes the rest of a run.
+// endRun writes what is pending of a run: its sample, its failures and changes if it is recent, and its summary.
 func (c *condenser) endRun() {
 	c.flush()
 	if c.runs-c.nth < runsWithFailures {
 		if c.failures != nil {
-			c.line(c.failures)
+			c.writeLine(c.failures)
 		}
 		for _, line := range c.changes[:min(len(c.changes), MostChanges)] {
-			c.line(line)
+			c.writeLine(line)
 		}
 	}
 	if c.summary != nil {
-		c.line(c.summary)
+		c.writeLine(c.summary)
 	}
 	c.failures, c.summary, c.changes = nil, nil, nil
 }
 
 // grow merges the next sample into the pending one, as far as the span allows.
 func (c *condenser) grow(s *observe.Sample) {
-	if c.pending != nil && c.pending.Span+s.Span <= float64(c.span)*room {
+	if c.pending != nil && c.pending.Span+s.Span <= float64(c.span)*spanTolerance {
 		merged := c.pending.Merge(*s)
 		c.pending = &merged
 		return
@@ -328,23 +326,24 @@ func (c *condenser) grow(s *observe.Sample) {
 	c.pending = s
 }
 
+// flush writes the pending sample.
 func (c *condenser) flush() {
 	if c.pending == nil {
 		return
 	}
-	c.line(bytes.TrimSuffix(encodeSample(c.pending), []byte("\n")))
+	c.writeLine(bytes.TrimSuffix(encodeSample(c.pending), []byte("\n")))
 	c.samples++
 	c.pending = nil
 }
 
-func (c *condenser) line(line []byte) {
+func (c *condenser) writeLine(line []byte) {
 	c.body.Write(line)
 	c.body.WriteByte('\n')
 	c.lines++
 }
 
-// all returns the new file: only the end shows how many runs the first line stands for.
-func (c *condenser) all() []byte {
+// newText returns the whole new file. It comes last, as only the end shows how many runs the first line stands for.
+func (c *condenser) newText() []byte {
 	c.endRun()
 	text := append(c.first.line(), '\n')
 	text = append(text, c.body.Bytes()...)
@@ -365,8 +364,7 @@ func PutAside(path string) (kept string, err error) {
 	return journal.StartOver(path)
 }
 
-// mayMove refuses a file that is no timeline, and one that a run writes. It keeps the file from
-// runs only until it returns.
+// mayMove refuses a file that is no timeline, and one that a run writes. It releases the file when it returns.
 func mayMove(path string) error {
 	f, err := os.OpenFile(path, os.O_RDONLY|disk.NoFollow, 0)
 	if err != nil {

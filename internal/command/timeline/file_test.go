@@ -54,7 +54,7 @@ func TestWeek(t *testing.T) {
 		t.Errorf("%d bytes, %d samples, %d answered of %d", longest, len(all), answeredIn(all), answered)
 	}
 	for i, s := range all[1 : len(all)-1] {
-		if s.Span < 128 || s.Span > 512*room {
+		if s.Span < 128 || s.Span > 512*spanTolerance {
 			t.Errorf("sample %d spans %v s", i, s.Span)
 		}
 	}
@@ -85,7 +85,7 @@ func TestFullFileHalves(t *testing.T) {
 	s.Lanes = nil
 	for n := 1; n <= maxSamples; n++ {
 		if n == 1001 || n == 1302 {
-			must(t, f.settle())
+			must(t, f.settleSample())
 			h, err := newHead(nil, "", 1)
 			must(t, err)
 			must(t, f.start(h, news(n)))
@@ -293,7 +293,7 @@ func TestZerosAreCutOff(t *testing.T) {
 		if err != nil {
 			t.Fatal(lost, err)
 		}
-		must(t, f.finish(news(1)))
+		must(t, f.rewriteTail(news(1)))
 		must(t, f.close())
 		samplesIn(t, path)
 	}

@@ -73,8 +73,8 @@ type parsed struct {
 	stopped  []event.StoppedLane // of a summary
 }
 
-// parse reads a whole line, without its line feed. Its kind is unknown if it is not one of
-// ours, or was not written to its end.
+// parse reads a whole line, without its line feed. Its kind is unknown if it is not ours, or was not written to its
+// end.
 func parse(line []byte) (p parsed) {
 	for k := start; k <= progress; k++ {
 		if bytes.HasPrefix(line, []byte(beginnings[k])) && p.read(k, line) == nil {
@@ -84,8 +84,8 @@ func parse(line []byte) (p parsed) {
 	return p
 }
 
-// read reads a line of kind k. An error says that the line is not ours or not whole. Of kinds
-// whose content is not needed here, it checks only that.
+// read reads a line of kind k. An error says that the line is not ours or not whole. It only checks the kinds whose
+// contents are not needed here.
 func (p *parsed) read(k kind, line []byte) (err error) {
 	switch k {
 	case start:
@@ -113,9 +113,8 @@ func (p *parsed) read(k kind, line []byte) (err error) {
 // opening begins all of them.
 const opening = `{"event":"`
 
-// isTorn reports whether a line that does not parse may be what a killed process left of one of
-// ours. That is its beginning, or the beginning of a new line followed by what stood there
-// before. So many whole lines do not begin alike by chance, except JSON of another name.
+// isTorn reports whether a line that does not parse may be the rest of one of ours after a kill. That is the
+// beginning of a line, or of a new line written over an old one. So long a common beginning does not come by chance.
 func isTorn(line []byte, whole bool) bool {
 	if !whole && strings.HasPrefix(opening, string(line)) {
 		return true
@@ -134,6 +133,7 @@ func isTorn(line []byte, whole bool) bool {
 	return false
 }
 
+// commonLength returns the number of bytes that both begin with.
 func commonLength(line []byte, with string) int {
 	n := 0
 	for n < min(len(line), len(with)) && line[n] == with[n] {
@@ -163,15 +163,15 @@ func parseHead(line []byte) (h head, err error) {
 	if !ok || !json.Valid(line) {
 		return h, bad
 	}
-	v, rest, err := number(rest, "")
+	v, rest, err := readNumber(rest, "")
 	if err == nil && v != version {
 		return h, errOtherVersion
 	}
 	if err == nil {
-		h.span, rest, err = number(rest, `"span_s":`)
+		h.span, rest, err = readNumber(rest, `"span_s":`)
 	}
 	if err == nil {
-		h.runs, rest, err = number(rest, `"runs":`)
+		h.runs, rest, err = readNumber(rest, `"runs":`)
 	}
 	if h.rest = rest; err != nil || h.span < 1 || h.span > maxSpan || h.runs < 1 || h.runs > maxRuns {
 		return h, bad
@@ -179,8 +179,8 @@ func parseHead(line []byte) (h head, err error) {
 	return h, nil
 }
 
-// number reads a name, a number and a comma.
-func number(text []byte, name string) (n int, rest []byte, err error) {
+// readNumber reads a name, a number and a comma, and returns what follows.
+func readNumber(text []byte, name string) (n int, rest []byte, err error) {
 	text, ok := bytes.CutPrefix(text, []byte(name))
 	digits, rest, more := bytes.Cut(text, []byte(","))
 	if !ok || !more {
@@ -195,8 +195,8 @@ const (
 	maxRuns = 1 << 30 // more than one a second for all that time
 )
 
-// newHead returns the beginning of a run. V marshals to an object that begins with
-// "event":"start". If it is nil or too long, the line only says when the run began.
+// newHead returns the beginning of a run. v must marshal to an object that begins with "event":"start". If v is nil
+// or too long, the line holds only the time.
 func newHead(v any, at string, span int) (head, error) {
 	short := fmt.Appendf(nil, `"at":%q}`, at)
 	if v == nil {
@@ -255,7 +255,8 @@ const maxName = 100
 // brings time under it.
 const otherBound = "other"
 
-// encodeSample returns the line of a sample, with its line feed.
+// encodeSample returns the line of a sample, with its line feed. It rounds numbers, and leaves out those that are not
+// known.
 func encodeSample(s *observe.Sample) []byte {
 	l := sampleLine{
 		Event: "sample", At: event.Stamp(s.At), ElapsedS: round(s.Elapsed, 1e3), SpanS: round(s.Span, 1e6),
@@ -298,7 +299,7 @@ func encodeSample(s *observe.Sample) []byte {
 	return append(printable.JSON(text), '\n')
 }
 
-// decodeSample reads what encodeSample has written.
+// decodeSample reads a line that encodeSample has written, and refuses values that no sample can have.
 func decodeSample(line []byte) (*observe.Sample, error) {
 	var l sampleLine
 	if err := json.Unmarshal(line, &l); err != nil {
@@ -365,8 +366,8 @@ const (
 	maxExamples = 3
 )
 
-// encodeFailures returns the line of failures, with its line feed. It leaves out the rarest
-// if the line would be too long.
+// encodeFailures returns the line of failures, with its line feed. It leaves out the rarest failures if the line
+// would be too long.
 func encodeFailures(list []observe.Failure, at time.Time) []byte {
 	l := failuresLine{Event: "failures", At: event.Stamp(at), Failures: []observe.Failure{}}
 	size := 0

@@ -86,8 +86,8 @@ func (r *Reader) Read() (View, error) {
 // number of one before it.
 var errMoved = errors.New("what was read has moved")
 
-// read continues from the latest offset. What stands before the latest sample does not
-// change, nor does the place where that sample begins.
+// read continues from the latest offset. Nothing before the latest sample changes, nor does the place where that
+// sample begins.
 func (r *Reader) read(rest io.Reader) error {
 	now, offset := r.settled, r.offset
 	in := bufio.NewReaderSize(rest, 64<<10)
@@ -118,7 +118,7 @@ func (r *Reader) read(rest io.Reader) error {
 	return nil
 }
 
-// add takes one line. It ignores unknown ones.
+// add sums up one more line. It ignores kinds that it does not know.
 func (t *tally) add(p *parsed, line []byte) {
 	switch p.kind {
 	case start:
@@ -156,8 +156,8 @@ type contents struct {
 	lines   int
 }
 
-// scan reads a file from its beginning to its end. All of it must be ours, except an end
-// that a killed process left behind sound.
+// scan reads a file to its end, and describes its contents. All lines must be ours, except an end that a killed
+// process left.
 func scan(file io.Reader) (c contents, err error) {
 	c.span = 1
 	in := bufio.NewReaderSize(file, 64<<10)
@@ -171,7 +171,7 @@ func scan(file io.Reader) (c contents, err error) {
 			p = parse(line)
 		}
 		if c.lines == 0 {
-			if err := begins(line, whole, p.kind); err != nil {
+			if err := checkBeginning(line, whole, p.kind); err != nil {
 				return c, err
 			}
 		}
@@ -179,14 +179,14 @@ func scan(file io.Reader) (c contents, err error) {
 			return c, nil
 		}
 		if p.kind == unknown || p.kind == progress {
-			return c, c.ends(line, whole, p.kind, in)
+			return c, c.checkEnd(line, whole, p.kind, in)
 		}
 		c.add(&p, len(line)+1)
 	}
 }
 
-// begins reports whether a file that begins with that line is one of ours. An empty file is.
-func begins(line []byte, whole bool, k kind) error {
+// checkBeginning returns an error unless a file that begins with that line is ours. An empty file is.
+func checkBeginning(line []byte, whole bool, k kind) error {
 	switch {
 	case len(line) == 0 && !whole, k == start:
 		return nil
@@ -199,6 +199,7 @@ func begins(line []byte, whole bool, k kind) error {
 	return nil // its first line was not written to its end
 }
 
+// add counts one more line of so many bytes.
 func (c *contents) add(p *parsed, bytes int) {
 	c.lines++
 	c.sound += int64(bytes)
@@ -211,10 +212,9 @@ func (c *contents) add(p *parsed, bytes int) {
 	}
 }
 
-// ends reports whether the lines from here on may be the end of a file whose process was
-// killed. That is a progress, or a line without its end followed by at most a progress, the
-// remains of the previous one. A loss of power leaves zeros.
-func (c *contents) ends(line []byte, whole bool, k kind, in *bufio.Reader) error {
+// checkEnd returns an error unless the rest of the file can be the end that a killed process left. That is a
+// progress, or a torn line and at most one progress after it. A loss of power leaves zeros.
+func (c *contents) checkEnd(line []byte, whole bool, k kind, in *bufio.Reader) error {
 	damaged := fmt.Errorf("its line %d does not belong in a timeline: %w", c.lines+1, ErrDamaged)
 	text := bytes.TrimRight(line, "\x00")
 	if k == unknown && !isTorn(text, whole) {
@@ -235,9 +235,8 @@ func (c *contents) ends(line []byte, whole bool, k kind, in *bufio.Reader) error
 	return err
 }
 
-// readLine reads a line without its feed; the caller may keep it. At the end of the file it
-// returns the rest, which is not whole and may be empty. A line that is longer than any of
-// ours comes in pieces that are not whole.
+// readLine reads a line without its feed; the caller may keep it. At the end of the file it returns the rest, which
+// is not whole and may be empty. A line longer than any of ours comes in pieces that are not whole.
 func readLine(in *bufio.Reader) (line []byte, whole bool, err error) {
 	for len(line) < maxLine {
 		part, err := in.ReadSlice('\n')

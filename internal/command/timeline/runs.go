@@ -59,8 +59,8 @@ func ReadRuns(path string) (runs []Run, err error) {
 	return runs, nil
 }
 
-// Copy writes the lines of a timeline one by one, so that it takes the memory of one line. bare leaves out the lines that
-// quote prompts and providers. The errors are those of ReadRuns, and of the writer.
+// Copy copies the lines of a timeline one by one, so that it needs the memory of one line. bare leaves out the lines
+// that quote prompts and providers. The errors are those of ReadRuns, and of the writer.
 func Copy(to io.Writer, path string, bare bool) error {
 	return eachLine(path, func(p *parsed, line []byte) error {
 		if p.kind == unknown || bare && p.kind != start && p.kind != sample && p.kind != changed {
@@ -97,7 +97,7 @@ func (r *Run) Write(to io.Writer) error {
 	return err
 }
 
-// eachLine takes the whole lines of a timeline, the first of which starts a run.
+// eachLine calls take for each whole line of a timeline. The first line must start a run.
 func eachLine(path string, take func(p *parsed, line []byte) error) error {
 	file, err := os.OpenFile(path, os.O_RDONLY|disk.NoFollow, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -129,8 +129,7 @@ func eachLine(path string, take func(p *parsed, line []byte) error) error {
 	}
 }
 
-// add takes one line of a run. It passes over lines that it cannot read, such as an end that is just
-// being written.
+// add adds one line to the run. It ignores lines that it cannot read, such as an end that is being written.
 func (r *Run) add(p *parsed, line []byte) {
 	switch p.kind {
 	case sample:

@@ -51,18 +51,18 @@ type Writer struct {
 
 	samples chan observe.Sample
 	changes chan event.Changed
-	late    *observe.Sample // samples without room, merged; only for the caller of Sample
+	merged  *observe.Sample // samples without room, merged; only for the caller of Sample
 	summary any             // the argument of Close; read it once samples is closed
-	over    chan struct{}
+	ended   chan struct{}
 	wait    time.Duration // closeWait
 
-	changed int       // lines about changes
-	at      time.Time // of the latest sample
-	listed  time.Time // when the failures were last written
-	failed  string    // the failures written then
+	changed      int       // lines about changes
+	at           time.Time // of the latest sample
+	failuresAt   time.Time // when the failures were last written
+	lastFailures string    // the failures written then
 
-	saying sync.Mutex // held during Notice
-	left   bool       // Close no longer waits: there must be no Notice any more
+	saying    sync.Mutex // held during Notice
+	abandoned bool       // Close no longer waits: there must be no Notice any more
 }
 
 // Open begins the timeline of a run, or goes on with that of an earlier one. It makes a
@@ -77,8 +77,8 @@ func Open(cfg Config) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Writer{cfg: cfg, file: t, samples: make(chan observe.Sample, sampleRoom), changes: make(chan event.Changed, changeRoom), over: make(chan struct{}), wait: closeWait, at: cfg.At, listed: cfg.At}
-	if err := t.start(h, w.news()); err != nil {
+	w := &Writer{cfg: cfg, file: t, samples: make(chan observe.Sample, sampleRoom), changes: make(chan event.Changed, changeRoom), ended: make(chan struct{}), wait: closeWait, at: cfg.At, failuresAt: cfg.At}
+	if err := t.start(h, w.progressLine()); err != nil {
 		return nil, errors.Join(err, t.close())
 	}
 	go w.run()
@@ -91,14 +91,14 @@ func (w *Writer) Sample(s observe.Sample) {
 	if w == nil {
 		return
 	}
-	if w.late != nil {
-		s = w.late.Merge(s)
+	if w.merged != nil {
+		s = w.merged.Merge(s)
 	}
-	w.late = nil
+	w.merged = nil
 	select {
 	case w.samples <- s:
 	default:
-		w.late = &s
+		w.merged = &s
 	}
 }
 
@@ -124,34 +124,34 @@ func (w *Writer) Close(summary any) {
 	timer := time.AfterFunc(w.wait, func() { close(hangs) })
 	defer timer.Stop()
 	w.summary = summary
-	if w.late != nil {
+	if w.merged != nil {
 		select {
-		case w.samples <- *w.late:
+		case w.samples <- *w.merged:
 		case <-hangs:
 		}
 	}
 	close(w.samples)
 	select {
-	case <-w.over:
+	case <-w.ended:
 	case <-hangs:
-		w.say(fmt.Sprintf("%s is not up to date: its disk has not answered for %v", w.cfg.Path, w.wait))
+		w.notice(fmt.Sprintf("%s is not up to date: its disk has not answered for %v", w.cfg.Path, w.wait))
 		w.saying.Lock()
-		w.left = true
+		w.abandoned = true
 		w.saying.Unlock()
 	}
 }
 
-func (w *Writer) say(text string) {
+func (w *Writer) notice(text string) {
 	w.saying.Lock()
 	defer w.saying.Unlock()
-	if w.cfg.Notice != nil && !w.left {
+	if w.cfg.Notice != nil && !w.abandoned {
 		w.cfg.Notice(text)
 	}
 }
 
-// run is the goroutine that writes. After a failed write it only drains the channel.
+// run writes what arrives, until samples is closed. After a failed write it only drains the channels.
 func (w *Writer) run() {
-	defer close(w.over)
+	defer close(w.ended)
 	defer func() { _ = w.file.close() }() // a loss of the last lines is acceptable
 	var err error
 	for more := true; more; {
@@ -163,46 +163,48 @@ func (w *Writer) run() {
 			}
 		case c := <-w.changes:
 			if err == nil {
-				next = w.change(c)
+				next = w.writeChange(c)
 			}
 		}
-		w.sayEnded(next)
+		w.noticeEnded(next)
 		err = cmp.Or(err, next)
 	}
 	for err == nil && len(w.changes) > 0 {
-		err = w.change(<-w.changes)
-		w.sayEnded(err)
+		err = w.writeChange(<-w.changes)
+		w.noticeEnded(err)
 	}
 	if err == nil {
-		w.sayEnded(w.finish())
+		w.noticeEnded(w.finish())
 	}
 }
 
-func (w *Writer) sayEnded(err error) {
+// noticeEnded shows that an error has ended the timeline.
+func (w *Writer) noticeEnded(err error) {
 	if err != nil {
-		w.say(fmt.Sprintf("%s is no longer written: %v; only the timeline is lost", w.cfg.Path, err))
+		w.notice(fmt.Sprintf("%s is no longer written: %v; only the timeline is lost", w.cfg.Path, err))
 	}
 }
 
+// add writes a sample, and now and then the failures.
 func (w *Writer) add(s observe.Sample) error {
 	w.at = s.At
-	if err := w.file.add(s, w.news()); err != nil {
+	if err := w.file.add(s, w.progressLine()); err != nil {
 		return err
 	}
-	if s.At.Sub(w.listed) < failuresEvery {
+	if s.At.Sub(w.failuresAt) < failuresEvery {
 		return nil
 	}
-	w.listed = s.At
+	w.failuresAt = s.At
 	return w.writeFailures()
 }
 
-// change writes a line about a change. Those of a script that makes very many are left out.
-func (w *Writer) change(c event.Changed) error {
+// writeChange writes a line about a change. It leaves out changes beyond MostChanges, as a script may make very many.
+func (w *Writer) writeChange(c event.Changed) error {
 	line, err := json.Marshal(c)
 	if w.changed++; err != nil || len(line) > maxChanged || w.changed > MostChanges {
 		return nil //nolint:nilerr // text cannot fail
 	}
-	return w.file.append(append(printable.JSON(line), '\n'), w.news())
+	return w.file.append(append(printable.JSON(line), '\n'), w.progressLine())
 }
 
 // writeFailures writes the failures, if they have changed.
@@ -212,11 +214,11 @@ func (w *Writer) writeFailures() error {
 	}
 	list := w.cfg.Failures()
 	failed := string(encodeFailures(list, time.Time{}))
-	if len(list) == 0 || failed == w.failed {
+	if len(list) == 0 || failed == w.lastFailures {
 		return nil
 	}
-	w.failed = failed
-	return w.file.append(encodeFailures(list, w.at), w.news())
+	w.lastFailures = failed
+	return w.file.append(encodeFailures(list, w.at), w.progressLine())
 }
 
 // finish writes the last lines of the run.
@@ -224,19 +226,18 @@ func (w *Writer) finish() error {
 	if err := w.writeFailures(); err != nil {
 		return err
 	}
-	if err := w.file.settle(); err != nil {
+	if err := w.file.settleSample(); err != nil {
 		return err
 	}
 	line, err := json.Marshal(w.summary)
 	if err != nil || w.summary == nil || len(line) > maxSummary || !bytes.HasPrefix(line, []byte(beginnings[summary])) {
-		return w.file.finish(w.news())
+		return w.file.rewriteTail(w.progressLine())
 	}
-	return w.file.append(append(printable.JSON(line), '\n'), w.news())
+	return w.file.append(append(printable.JSON(line), '\n'), w.progressLine())
 }
 
-// news returns the line that says how the run stands; nil if that is not known, or is no
-// line.
-func (w *Writer) news() []byte {
+// progressLine returns the line that holds the run's progress; nil if that is not known, or does not make a line.
+func (w *Writer) progressLine() []byte {
 	if w.cfg.Progress == nil {
 		return nil
 	}

@@ -172,7 +172,7 @@ func TestDiskThatHangs(t *testing.T) {
 	w.Close(nil)
 	_ = w.file.f.Close() // writes fail from now on, and no notice says so
 	close(hold)
-	<-w.over
+	<-w.ended
 	if got := said.list(); !strings.Contains(got, "is not up to date") || strings.Contains(got, "\n") {
 		t.Errorf("said: %q", got)
 	}
