@@ -17,7 +17,7 @@ import (
 	"github.com/headrace/headrace/provider/wire"
 )
 
-// HintsFor says how flags may have caused bad lines: a line each.
+// HintsFor returns a line for each flag that may have caused bad lines, or may help.
 func HintsFor(bad []*prompts.LineError) (hints []string) {
 	if i := slices.IndexFunc(bad, IsNoJSONL); i >= 0 {
 		hints = append(hints, FormatHint(printable.Line(bad[i].File)))
@@ -40,20 +40,20 @@ func HintsFor(bad []*prompts.LineError) (hints []string) {
 
 // isUTF16 reports whether a first line has NUL bytes from its beginning on, as ASCII has in UTF-16.
 func isUTF16(e *prompts.LineError) bool {
-	return e.FileLine() == 1 && errors.Is(e, prompts.ErrText) && nulEarly.MatchString(e.Reason)
+	return e.FileLine() == 1 && errors.Is(e, prompts.ErrText) && nulAtStart.MatchString(e.Reason)
 }
 
-// nulEarly is the complaint about a NUL byte in the first character, with a byte order mark or without.
-var nulEarly = regexp.MustCompile(`^NUL byte at byte [1-4]$`)
+// nulAtStart is the complaint about a NUL byte in the first character, with a byte order mark or without.
+var nulAtStart = regexp.MustCompile(`^NUL byte at byte [1-4]$`)
 
 // lacksBound reports whether a chat cannot be translated because its answer has no bound.
 func lacksBound(e *prompts.LineError) bool {
 	return errors.Is(e, prompts.ErrUntranslatable) && e.Field == "max_completion_tokens" && strings.Contains(e.Reason, "is missing")
 }
 
-// mostSpeakers is the largest number of providers that a hint names: most providers take
+// mostVendorsNamed is the largest number of providers that a hint names: most providers take
 // chats.
-const mostSpeakers = 6
+const mostVendorsNamed = 6
 
 // otherVendors names, for each endpoint that the provider does not have, the vendors whose
 // dialect has it.
@@ -61,7 +61,7 @@ func otherVendors(bad []*prompts.LineError) (hints []string) {
 	said := map[string]bool{}
 	for _, e := range bad {
 		vendors := vendorsFor(e.Endpoint)
-		if said[e.Endpoint] || len(vendors) == 0 || len(vendors) > mostSpeakers {
+		if said[e.Endpoint] || len(vendors) == 0 || len(vendors) > mostVendorsNamed {
 			continue
 		}
 		said[e.Endpoint] = true
@@ -80,21 +80,21 @@ func vendorsFor(endpoint string) (names []string) {
 	return names
 }
 
-// FormatHint says how an input is read, and which flags read it otherwise.
+// FormatHint returns a hint that names how an input is read, and the flags that read it otherwise.
 func FormatHint(input string) string {
 	return input + " is read as JSONL, one object a line: --format text reads each line as a prompt, --format csv each row as an item"
 }
 
-// IsNoJSONL reports whether a file read as JSONL seems to be something else: its first line
-// is, and its name does not say that it is JSON.
+// IsNoJSONL reports whether a file that is read as JSONL seems to be something else. Its first line is no JSON, and
+// neither is its ending.
 func IsNoJSONL(first *prompts.LineError) bool {
 	name := strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(first.File), ".gz"), ".zst")
 	return first.FileLine() == 1 && errors.Is(first, prompts.ErrNotJSON) &&
 		!slices.Contains([]string{".jsonl", ".ndjson", ".json"}, filepath.Ext(name))
 }
 
-// Scan reads an input to its end before anything else happens: a bad line ends the command,
-// unless such lines are skipped. Alter changes how it is read.
+// Scan reads an input to its end before anything else happens. A bad line ends the command, unless such lines are
+// skipped. alter changes how the input is read.
 func Scan(w *world.World, f *settings.InputFlags, src promptfile.Input, alter func(*prompts.Config), take func(prompts.Request)) (promptfile.Scanned, error) {
 	cfg := f.ReaderConfig(src.Name)
 	cfg.NoKeys = true

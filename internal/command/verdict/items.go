@@ -34,14 +34,14 @@ const (
 // failedItems holds the first items of a run that failed, and why. It belongs to the
 // goroutine that takes the results.
 type failedItems struct {
-	named  []string
-	unsaid int
+	named   []string
+	unnamed int
 }
 
 // NoteFailed notes an item that failed for good.
 func (v *Verdict) NoteFailed(res *promptfile.Result) {
 	if len(v.Failed.named) == mostNamed {
-		v.Failed.unsaid++
+		v.Failed.unnamed++
 		return
 	}
 	v.Failed.named = append(v.Failed.named, v.FailedAs(res.Item.ID, res.Calls, FaultOf(res.Err)))
@@ -53,14 +53,13 @@ func (v *Verdict) NameFailed(first []journal.Line, all int) {
 	f := &v.Failed
 	for i := range first[:min(len(first), mostNamed)] {
 		l := &first[i]
-		f.named = append(f.named, v.FailedAs(l.CustomID, l.Headrace.Calls, faultIn(l)))
+		f.named = append(f.named, v.FailedAs(l.CustomID, l.Headrace.Calls, faultOfLine(l)))
 	}
-	f.unsaid = all - len(f.named)
+	f.unnamed = all - len(f.named)
 }
 
-// faultIn restores, from a line of the errors file, the error that the line was written from;
-// nil if no call has failed.
-func faultIn(l *journal.Line) *provider.Error {
+// faultOfLine restores the error from which a line of the errors file was written; nil if no call has failed.
+func faultOfLine(l *journal.Line) *provider.Error {
 	e := &provider.Error{}
 	for e.Kind.String() != l.Error.Code {
 		if e.Kind++; e.Kind > provider.Misfit {
@@ -84,7 +83,7 @@ func faultIn(l *journal.Line) *provider.Error {
 	if code, ok := strings.CutPrefix(head, strconv.Itoa(e.Status)); ok {
 		e.Code, rest = strings.TrimSpace(code), message
 	}
-	if e.Kind == provider.TransportFault && rest != "" && !saysWhatCame(rest) {
+	if e.Kind == provider.TransportFault && rest != "" && !describesAnswer(rest) {
 		e.Err = errors.New(rest)
 		return e
 	}
@@ -92,22 +91,22 @@ func faultIn(l *journal.Line) *provider.Error {
 	return e
 }
 
-// saysWhatCame reports whether a fault describes what came in place of an answer, and not why the
+// describesAnswer reports whether a fault describes what came in place of an answer, and not why the
 // rest is missing.
-func saysWhatCame(message string) bool {
+func describesAnswer(message string) bool {
 	return strings.HasPrefix(message, "an HTML page") || strings.HasPrefix(message, "the body is ")
 }
 
 // String names them.
 func (f *failedItems) String() string {
 	text := strings.Join(f.named, ", ")
-	if f.unsaid > 0 {
+	if f.unnamed > 0 {
 		text += ", …"
 	}
 	return text
 }
 
-// FailedAs names an item, its failure, and the number of its calls.
+// FailedAs describes a failed item: its name, its failure, and the number of its calls.
 func (v *Verdict) FailedAs(id string, calls int, e *provider.Error) string {
 	name := words.Clip(printable.Line(id), nameLength)
 	switch {
@@ -115,19 +114,19 @@ func (v *Verdict) FailedAs(id string, calls int, e *provider.Error) string {
 		return name
 	case e.Kind == provider.Timeout && v.Flags.Timeout > 0:
 		return fmt.Sprintf("%s (%s of %s each went unanswered; --timeout %s if it needs longer)",
-			name, words.Count(calls, "call"), words.Span(v.Flags.Timeout.Seconds()), words.Span(longer*v.Flags.Timeout.Seconds()))
+			name, words.Count(calls, "call"), words.Span(v.Flags.Timeout.Seconds()), words.Span(timeoutFactor*v.Flags.Timeout.Seconds()))
 	case calls > 1:
 		return fmt.Sprintf("%s (%s, %s)", name, v.redactEarly(ReasonOf(e)), words.Count(calls, "call"))
 	}
 	return fmt.Sprintf("%s (%s)", name, v.redactEarly(ReasonOf(e)))
 }
 
-// longer is the factor by which the suggested timeout exceeds the present one, where calls
+// timeoutFactor is the factor by which the suggested timeout exceeds the present one, where calls
 // of an item go unanswered.
-const longer = 5
+const timeoutFactor = 5
 
-// shareOf puts a share of the items into words.
-func shareOf(n, of int) string {
+// shareText describes a share of the items.
+func shareText(n, of int) string {
 	if n == of {
 		return "all items"
 	}

@@ -34,11 +34,11 @@ func TestNamedByItsLine(t *testing.T) {
 		if e.Status != 0 {
 			l.Response = &journal.Response{StatusCode: e.Status}
 		}
-		if got, want := v.FailedAs("a", 2, faultIn(&l)), v.FailedAs("a", 2, e); got != want {
+		if got, want := v.FailedAs("a", 2, faultOfLine(&l)), v.FailedAs("a", 2, e); got != want {
 			t.Errorf("%s: %s\nwant %s", name, got, want)
 		}
 	}
-	if e := faultIn(&journal.Line{Error: &journal.Failure{Code: "panic", Message: "panic: oh"}}); e != nil {
+	if e := faultOfLine(&journal.Line{Error: &journal.Failure{Code: "panic", Message: "panic: oh"}}); e != nil {
 		t.Errorf("a panic: %v, want no call that failed", e)
 	}
 }

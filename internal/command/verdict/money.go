@@ -16,8 +16,8 @@ const (
 	setPriceOfLanes = "set price in the lanes, or prices in a file with --prices"
 )
 
-// setsPrice returns the way to set the price of a model in this run.
-func (v *Verdict) setsPrice() string {
+// howToPrice returns the way to set the price of a model in this run.
+func (v *Verdict) howToPrice() string {
 	if v.Flags.Fleet != nil {
 		return setPriceOfLanes
 	}
@@ -31,7 +31,7 @@ func (v *Verdict) Unpriced(models []string) error {
 		shown[i] = strconv.Quote(Shown(model))
 	}
 	return v.FailAgain(exit.Usage, "--max-cost: the price of %s is not known, and nothing was called: %s, then run:",
-		strings.Join(shown, ", "), strings.Replace(v.setsPrice(), "its price", "prices", 1))
+		strings.Join(shown, ", "), strings.Replace(v.howToPrice(), "its price", "prices", 1))
 }
 
 // overBudget is the end of a run whose --max-cost does not cover the next call.
@@ -39,27 +39,27 @@ func (v *Verdict) overBudget(s *promptfile.Sums) error {
 	why, m := s.OverBudget, s.Money
 	if why.Unpriced {
 		return v.FailAgain(exit.Bound, "stopped before a call of %q, whose price is not known (--max-cost): %s\n%s. %s",
-			Shown(s.UnpricedModel), words.Budget(m, s.EarlierUnknown), v.saved(s), v.goOn(v.setsPrice()))
+			Shown(s.UnpricedModel), words.Budget(m, s.EarlierUnknown), v.savedText(s), v.continueText(v.howToPrice()))
 	}
 	advice := "raise --max-cost"
 	if s.Counters.Calls == 0 && s.EarlierDone == 0 { // a result holds for the question with the bound that it was asked with
-		advice += ", or bound the answers with " + v.boundsAnswers()
+		advice += ", or bound the answers with " + v.answerBoundFlag()
 	}
-	return v.FailRaised(v.enough(s), exit.Bound,
-		"stopped: %s, and the next call may cost %s\n%s: %s", words.Budget(m, s.EarlierUnknown), words.Money(why.Next.USD()), v.saved(s), v.goOn(advice))
+	return v.FailRaised(v.enoughBudget(s), exit.Bound,
+		"stopped: %s, and the next call may cost %s\n%s: %s", words.Budget(m, s.EarlierUnknown), words.Money(why.Next.USD()), v.savedText(s), v.continueText(advice))
 }
 
-// boundsAnswers names the flag that bounds all answers.
-func (v *Verdict) boundsAnswers() string {
+// answerBoundFlag names the flag that bounds all answers.
+func (v *Verdict) answerBoundFlag() string {
 	if _, ofPrompts := v.Flags.AnswerBounds(); ofPrompts > 0 {
 		return "--max-tokens"
 	}
 	return "--param max_tokens=N"
 }
 
-// enough returns a --max-cost that covers the rest as well, judged by this run's mean, in USD; at
-// least twice the present one where nothing is known.
-func (v *Verdict) enough(s *promptfile.Sums) string {
+// enoughBudget returns a --max-cost in USD that should cover the rest, too, judged by the mean of this run. Where
+// nothing is known, it is at least twice the present one.
+func (v *Verdict) enoughBudget(s *promptfile.Sums) string {
 	m := s.Money
 	usd := 2 * m.Cap.USD()
 	if rep := v.Report; rep != nil && s.Priced > 0 && rep.Left > 0 {

@@ -15,11 +15,11 @@ func TestEnough(t *testing.T) {
 	s := &promptfile.Sums{CostUSD: 9.5, Priced: 95, OverBudget: &batch.BudgetError{Next: limiter.USD(3)}}
 	s.Money = batch.Spending{Cap: limiter.USD(10), Spent: limiter.USD(9.5)}
 	v := &Verdict{Facts: &Facts{}, Report: &progress.Report{Left: 5}}
-	if got := v.enough(s); got != "14" { // 9.50, 1.1 times 0.50, and 3
+	if got := v.enoughBudget(s); got != "14" { // 9.50, 1.1 times 0.50, and 3
 		t.Errorf("a --max-cost of %s is advised, want 14", got)
 	}
 	s.Priced = 0
-	if got := v.enough(s); got != "20" {
+	if got := v.enoughBudget(s); got != "20" {
 		t.Errorf("where no cost is known, %s is advised, want twice as much", got)
 	}
 }

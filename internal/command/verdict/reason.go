@@ -25,14 +25,14 @@ import (
 // A reason says, in the words that users see, why calls break or ended: one printable line
 // without the key.
 type reason struct {
-	text string
-	of   error
+	text  string
+	cause error
 }
 
 func (r *reason) Error() string { return r.text }
 
 // Unwrap gives the error for its kind; its own text must not be shown.
-func (r *reason) Unwrap() error { return r.of }
+func (r *reason) Unwrap() error { return r.cause }
 
 // maxReason is the length of the longest reason that is shown, in characters: two lines of a
 // terminal.
@@ -69,11 +69,11 @@ func ReasonOf(err error) string {
 	return causeOf(err)
 }
 
-// isConnection reports whether the server has said nothing.
+// isConnection reports whether a call failed before the server said anything.
 func isConnection(e *provider.Error) bool { return e.Status == 0 && e.Message == "" && e.Code == "" }
 
-// answerReason returns what the server said. Its message about a refused key is left out, as
-// it repeats a part of the key.
+// answerReason returns what the server said. It leaves out the message about a refused key, as that repeats a part of
+// the key.
 func answerReason(e *provider.Error) string {
 	if e.Kind == provider.Unauthorized && (e.Status == http.StatusUnauthorized || strings.Contains(e.Message, "***")) {
 		status := strconv.Itoa(e.Status)
@@ -87,7 +87,7 @@ func answerReason(e *provider.Error) string {
 	case brokeOff(e):
 		return fmt.Sprintf("%d, then %s", e.Status, exit.PlainText(provider.Plain(e.Err)))
 	case e.Kind == provider.TransportFault && e.Status > 0:
-		return fmt.Sprintf("%d with %s", e.Status, orNothing(e.Message))
+		return fmt.Sprintf("%d with %s", e.Status, orEmptyBody(e.Message))
 	case e.Kind == provider.Misfit && e.Message != "":
 		return "schema: " + e.Message // the status is a good one
 	case e.Kind == provider.Canceled && e.Message == "" && e.Err != nil:
@@ -102,14 +102,14 @@ func brokeOff(e *provider.Error) bool {
 	return e.Kind == provider.TransportFault && e.Status > 0 && e.Message == "" && e.Err != nil
 }
 
-func orNothing(message string) string {
+func orEmptyBody(message string) string {
 	if message == "" {
 		return "an empty body"
 	}
 	return message
 }
 
-// causeOf returns the last cause: what became of the connection, without its address.
+// causeOf returns the innermost cause: what the server said, or what became of the connection, without its address.
 func causeOf(err error) string {
 	var e *provider.Error
 	if errors.As(err, &e) && !isConnection(e) {
@@ -120,7 +120,7 @@ func causeOf(err error) string {
 
 // waitReason describes a wait that is too long: who asks for it, and when it ends.
 func waitReason(w *batch.WaitError) string {
-	until := fmt.Sprintf("%s, until %s", words.Wait(w.Wait), moment(w.Until, w.Wait))
+	until := fmt.Sprintf("%s, until %s", words.Wait(w.Wait), timeText(w.Until, w.Wait))
 	var used *batch.UsedUpError
 	if errors.As(w.Cause, &used) {
 		return fmt.Sprintf("%v: the provider's headers say that they are renewed in %s", used, until)
@@ -132,7 +132,7 @@ func waitReason(w *batch.WaitError) string {
 	return text + fmt.Sprintf("; a run waits %s at most", words.Wait(w.Most))
 }
 
-// alikeReason says what happened alike to all items that were asked.
+// alikeReason describes what went wrong in the same way for all items that were asked.
 func alikeReason(a *batch.AlikeError) string {
 	var misfits *batch.MisfitsError
 	if errors.As(a.Cause, &misfits) {
@@ -147,7 +147,7 @@ func alikeReason(a *batch.AlikeError) string {
 
 // outageReason says since when nothing was answered, and how many items wait.
 func outageReason(o *batch.OutageError) string {
-	text := fmt.Sprintf("nothing has been answered since %s, and %s", moment(o.Since, -o.For), words.Count(o.Waiting, "item"))
+	text := fmt.Sprintf("nothing has been answered since %s, and %s", timeText(o.Since, -o.For), words.Count(o.Waiting, "item"))
 	if o.Waiting == 1 {
 		text += " waits"
 	} else {
@@ -159,8 +159,8 @@ func outageReason(o *batch.OutageError) string {
 	return text
 }
 
-// moment shows a time of day, with its date if that is another day's.
-func moment(at time.Time, ahead time.Duration) string {
+// timeText shows a time of day, with its date if that is another day's.
+func timeText(at time.Time, ahead time.Duration) string {
 	if at.YearDay() == at.Add(-ahead).YearDay() {
 		return at.Format(time.TimeOnly)
 	}
@@ -170,9 +170,8 @@ func moment(at time.Time, ahead time.Duration) string {
 // Shown returns a foreign text as one printable line of bounded length.
 func Shown(s string) string { return words.Clip(printable.Line(s), maxReason) }
 
-// toCheck says what a user may check where no call is answered: a few words for each thing
-// that is usually wrong.
-func toCheck(err error) string {
+// whatToCheck returns what a user may check where no call is answered, by the usual causes.
+func whatToCheck(err error) string {
 	var redirect *provider.RedirectError
 	switch e := FaultOf(err); {
 	case e == nil:
@@ -196,7 +195,7 @@ func toCheck(err error) string {
 	return connectionToCheck(err)
 }
 
-// connectionToCheck says what to check if no connection came about, by the cause that err holds.
+// connectionToCheck returns what to check if no connection came about, by the cause in err.
 func connectionToCheck(err error) string {
 	var (
 		op     *net.OpError
@@ -222,8 +221,8 @@ func connectionToCheck(err error) string {
 	return "check --base-url and the network" + plainHTTPToCheck(err)
 }
 
-// plainHTTPToCheck says what to try where a server may want https. A server that speaks
-// nothing else hangs up, or answers with a TLS alert.
+// plainHTTPToCheck returns what to try where a server may want https. Such a server hangs up, or answers with a TLS
+// alert.
 func plainHTTPToCheck(err error) string {
 	var u *url.Error
 	if !errors.As(err, &u) || !strings.HasPrefix(u.URL, "http://") {
@@ -238,8 +237,8 @@ func plainHTTPToCheck(err error) string {
 	return ""
 }
 
-// wantsCertificate reports whether the server has refused the client's certificate, or wants one
-// that the client does not have. crypto/tls has no type for such an alert.
+// wantsCertificate reports whether the server has refused the client's certificate, or wants one that is missing. It
+// compares texts, as crypto/tls has no type for such an alert.
 func wantsCertificate(err error) bool {
 	var op *net.OpError
 	if !errors.As(err, &op) || op.Op != "remote error" {
@@ -253,8 +252,7 @@ func wantsCertificate(err error) bool {
 	return false
 }
 
-// certificateToCheck says what to check if the server's certificate was refused; "" if err is
-// about something else.
+// certificateToCheck returns what to check if the server's certificate was refused; "" if err has another cause.
 func certificateToCheck(err error) string {
 	var (
 		authority x509.UnknownAuthorityError

@@ -79,7 +79,7 @@ func TestReasonsAndWhatToCheck(t *testing.T) {
 		if got := ReasonOf(gone); !strings.HasPrefix(got, "no call was ever answered: ") || !strings.Contains(got, c.reason) {
 			t.Errorf("%v: reason %q", gone, got)
 		}
-		if got := toCheck(gone); !strings.Contains(got, c.advice) {
+		if got := whatToCheck(gone); !strings.Contains(got, c.advice) {
 			t.Errorf("%v: %q, want %q", c.err, got, c.advice)
 		}
 	}

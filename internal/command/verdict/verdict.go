@@ -61,6 +61,7 @@ func (v *Verdict) FailRaised(maxCost string, code int, format string, args ...an
 	return v.ending(settings.WithMaxCost(v.Args, maxCost), code, format, args...)
 }
 
+// ending returns an ending with the command that continues the run, without the key.
 func (v *Verdict) ending(command []string, code int, format string, args ...any) *exit.Ending {
 	if v.StartedOver {
 		command = settings.NotAgain(command)
@@ -70,7 +71,7 @@ func (v *Verdict) ending(command []string, code int, format string, args ...any)
 	return end
 }
 
-// redactEarly is redact for when there may be no backend yet.
+// redactEarly is Redact for texts that may come before there is an account.
 func (v *Verdict) redactEarly(s string) string {
 	if v.Account == nil {
 		return s
@@ -78,7 +79,7 @@ func (v *Verdict) redactEarly(s string) string {
 	return v.Redact(s)
 }
 
-// BadLines is the end of a run whose input has faults: it shows each, up to a bound.
+// BadLines is the end of a run whose input has bad lines. It lists the first of them, and adds hints.
 func (v *Verdict) BadLines(s *promptfile.BadLines) error {
 	end := v.ending(v.Args, exit.Usage, "%s in %s, nothing was called: correct or remove %s, then run:", words.Count(s.All, "bad line"), v.Input, words.OneOr(s.All, "it", "them"))
 	if s.NoModel > 0 {
@@ -111,8 +112,8 @@ func (v *Verdict) FaultyInput(text string, complaints []string) error {
 	return end
 }
 
-// withModel returns what to add to a command that names no model: one of the provider's
-// models, or a placeholder where a server may have any.
+// withModel returns the flag to add to a command that names no model. It names a model of the provider, or a
+// placeholder where a server may have any.
 func (v *Verdict) withModel() string {
 	model := "NAME"
 	if examples := map[string]string{settings.ProviderOpenAI: "gpt-4o-mini", "anthropic": "claude-haiku-4-5", "gemini": "gemini-2.5-flash"}; v.Flags.BaseURL == "" && examples[v.Flags.Provider] != "" {
@@ -135,7 +136,7 @@ func (v *Verdict) whyHalted() (code int, why string) {
 	return exit.Interrupted, "interrupted"
 }
 
-// Of says how a run has ended, the gravest cause first.
+// Of returns the ending of a run, by its gravest cause; nil if every item succeeded.
 func (v *Verdict) Of(s *promptfile.Sums) error {
 	switch {
 	case exit.IsClosedPipe(s.FilesErr):
@@ -147,47 +148,46 @@ func (v *Verdict) Of(s *promptfile.Sums) error {
 	case s.Stopped != nil:
 		return v.stoppedBy(s)
 	case s.Full != nil && (s.RunErr != nil || s.Left || s.Unordered) && !v.Halt.Interrupted():
-		return v.FailAgain(exit.Output, "%s: there was room again for calls in flight\n%s: %s", exit.PlainText(s.Full), v.saved(s), v.goOn("check the disk"))
+		return v.FailAgain(exit.Output, "%s: there was room again for calls in flight\n%s: %s", exit.PlainText(s.Full), v.savedText(s), v.continueText("check the disk"))
 	case v.Halt.Called() && (s.RunErr != nil || s.Left || s.Unordered):
 		code, why := v.whyHalted()
-		return v.FailAgain(code, "%s, %s. %s", why, v.saved(s), v.goOn(""))
+		return v.FailAgain(code, "%s, %s. %s", why, v.savedText(s), v.continueText(""))
 	case s.OverBudget != nil:
 		return v.overBudget(s)
 	case errors.Is(s.RunErr, batch.ErrTooManyFailures):
 		return v.FailAgain(exit.Bound, "stopped: %d of %s failed in this run (--max-failures %s): %s\n%s. %s",
-			s.Failed, words.Count(s.Failed+s.Succeeded, "item"), v.Flags.MaxFailures.String(), v.Failed.String(), v.saved(s), v.goOn(""))
+			s.Failed, words.Count(s.Failed+s.Succeeded, "item"), v.Flags.MaxFailures.String(), v.Failed.String(), v.savedText(s), v.continueText(""))
 	case errors.Is(s.RunErr, machine.ErrTooManyLanes):
 		return v.FailAgain(exit.Bound, "the input has more models than allowed at once (max-lanes in the file of --config); %s: %s",
-			v.saved(s), v.goOn("raise it or check the input"))
+			v.savedText(s), v.continueText("raise it or check the input"))
 	case errors.Is(s.RunErr, batch.ErrConfig):
 		return exit.Refuse("%s", exit.PlainText(s.RunErr))
 	case s.RunErr != nil:
-		return v.FailAgain(exit.ItemsFailed, "%s; %s. %s", exit.PlainText(s.RunErr), v.saved(s), v.goOn(""))
+		return v.FailAgain(exit.ItemsFailed, "%s; %s. %s", exit.PlainText(s.RunErr), v.savedText(s), v.continueText(""))
 	case s.Changed != nil:
-		return v.FailAgain(exit.ItemsFailed, "%s\n%s; %s", exit.PlainText(s.Changed), v.saved(s), v.goOn("ask the changed items"))
+		return v.FailAgain(exit.ItemsFailed, "%s\n%s; %s", exit.PlainText(s.Changed), v.savedText(s), v.continueText("ask the changed items"))
 	}
 	return v.itemsFailed(s)
 }
 
-// inputEnded is the end of a run that cannot read the rest of its input. After the first
-// call it is no refusal any more: the exit code of a refusal promises that nothing was
-// called.
+// inputEnded is the end of a run that cannot read the rest of its input. After the first call its exit code is no
+// longer that of a refusal, which promises that nothing was called.
 func (v *Verdict) inputEnded(s *promptfile.Sums) error {
 	code, sofar := exit.Usage, "nothing was called"
 	if s.Counters.Calls > 0 || errors.Is(s.InputErr, promptfile.ErrChanged) {
-		code, sofar = exit.ItemsFailed, v.saved(s)
+		code, sofar = exit.ItemsFailed, v.savedText(s)
 	}
 	var bad *prompts.LineError
 	if errors.As(s.InputErr, &bad) && bad.LacksModel() {
-		end := v.ending(v.Args, code, "%s; %s", sofar, v.goOn("name a model for lines that have none"))
+		end := v.ending(v.Args, code, "%s; %s", sofar, v.continueText("name a model for lines that have none"))
 		end.Resume += v.withModel()
 		return end
 	}
-	return v.FailAgain(code, "%s\n%s; %s", exit.PlainText(s.InputErr), sofar, v.goOn("correct the input, which is not read beyond that"))
+	return v.FailAgain(code, "%s\n%s; %s", exit.PlainText(s.InputErr), sofar, v.continueText("correct the input, which is not read beyond that"))
 }
 
-// goOn introduces the line that resumes; advice says what to do before, "" if nothing.
-func (v *Verdict) goOn(advice string) string {
+// continueText returns the words before the line that resumes. advice says what to do first; "" if nothing.
+func (v *Verdict) continueText(advice string) string {
 	lead := "Continue with:"
 	switch saved, again := v.Flags.ToStdout(), v.Input == "-"; {
 	case saved && again:
@@ -214,21 +214,21 @@ func (v *Verdict) unwritable(err error) error {
 	case errors.As(err, &unsaved):
 		advice = "make room or check the disk: only unsaved items are asked again"
 	}
-	return v.FailAgain(exit.Output, "%s\n%s", exit.OwnLines(exit.PlainText(err)), v.goOn(advice))
+	return v.FailAgain(exit.Output, "%s\n%s", exit.OwnLines(exit.PlainText(err)), v.continueText(advice))
 }
 
-// saved sums up the results of the run so far.
-func (v *Verdict) saved(s *promptfile.Sums) string {
+// savedText sums up the results of the run so far.
+func (v *Verdict) savedText(s *promptfile.Sums) string {
 	text := fmt.Sprintf("%s saved", words.Count(s.Succeeded, "result"))
 	if s.Failed > 0 {
 		text += fmt.Sprintf(", %s failed (%s)", words.Count(s.Failed, "item"), v.Flags.ErrorsPath())
 	}
-	return text + v.unasked()
+	return text + v.unaskedText()
 }
 
-// unasked says how many items of the input are left; "" if none are, or that is not known.
-// Some of them may have been asked in calls that were refused, broke or were abandoned.
-func (v *Verdict) unasked() string {
+// unaskedText counts the items of the input that are left; "" if none are, or the number is not known. Some may have
+// been asked in calls that broke or were abandoned.
+func (v *Verdict) unaskedText() string {
 	rep := v.Report
 	if rep == nil || rep.Left == 0 || rep.Of == 0 {
 		return ""
@@ -293,10 +293,10 @@ func (v *Verdict) stoppedBy(s *promptfile.Sums) error {
 	if e := FaultOf(s.Stopped); e != nil && e.Kind == provider.Unauthorized && e.Status == http.StatusForbidden {
 		advice += "; if only some items are forbidden, add --keep-going"
 	}
-	return v.FailAgain(exit.Stopped, "stopped: %s\n%s: %s", ReasonOf(s.Stopped), v.saved(s), v.goOn(advice))
+	return v.FailAgain(exit.Stopped, "stopped: %s\n%s: %s", ReasonOf(s.Stopped), v.savedText(s), v.continueText(advice))
 }
 
-// adviceFor says what a user may do about what stopped a run.
+// adviceFor returns what a user may do about the cause that stopped a run.
 func (v *Verdict) adviceFor(stopped error) string {
 	e := FaultOf(stopped)
 	switch {
@@ -309,7 +309,7 @@ func (v *Verdict) adviceFor(stopped error) string {
 	case errors.Is(stopped, batch.ErrNoAnswer) && v.Flags.Fleet != nil:
 		return v.lanesAdvice(provider.Misconfigured)
 	case errors.Is(stopped, batch.ErrNoAnswer):
-		return v.Flags.WhereFrom(toCheck(stopped))
+		return v.Flags.WhereFrom(whatToCheck(stopped))
 	case e == nil:
 		return "check what the provider asks for"
 	}
@@ -330,7 +330,7 @@ func (v *Verdict) adviceFor(stopped error) string {
 		}
 		return v.Flags.WhereFrom("check the model's name (--model) and --base-url")
 	case provider.Misconfigured:
-		return v.Flags.WhereFrom(toCheck(stopped))
+		return v.Flags.WhereFrom(whatToCheck(stopped))
 	}
 	return "check what the provider asks for"
 }
@@ -338,13 +338,12 @@ func (v *Verdict) adviceFor(stopped error) string {
 // Advice says what a user may do about one call that has failed, before any run.
 func Advice(f *Facts, err error) string {
 	if e := FaultOf(err); e == nil || e.Kind.BreakerCounts() {
-		return f.Flags.WhereFrom(toCheck(err))
+		return f.Flags.WhereFrom(whatToCheck(err))
 	}
 	return (&Verdict{Facts: f}).adviceFor(err)
 }
 
-// LaneAdvice says what a user may do about a lane of the file that has stopped while others may go
-// on.
+// LaneAdvice returns what a user may do about a stopped lane of the file, while others may go on.
 func (v *Verdict) LaneAdvice(lane string, stopped error) string {
 	if e := FaultOf(stopped); e != nil && e.Kind == provider.Unauthorized {
 		if of := v.Account.LaneNamed(lane); of != nil {
@@ -367,15 +366,15 @@ func (v *Verdict) alikeAdvice(stopped error) string {
 	e := FaultOf(stopped)
 	switch {
 	case e != nil && e.Kind.BreakerCounts():
-		return v.Flags.WhereFrom(toCheck(e))
+		return v.Flags.WhereFrom(whatToCheck(e))
 	case e != nil && e.Kind == provider.Misfit:
 		return "make the prompts and the schema agree, or ask every item with --keep-going; --retry-failed asks those again that have failed"
 	}
 	return "fix what they have in common, or ask every item with --keep-going"
 }
 
-// outageAdvice says what a user may do about an outage that lasted too long. Items that always
-// fail may look like one.
+// outageAdvice returns what a user may do about an outage that lasted too long. Items that always fail may look like
+// one.
 func (v *Verdict) outageAdvice(e *provider.Error) string {
 	switch {
 	case e != nil && e.Kind.Cools():
@@ -386,21 +385,21 @@ func (v *Verdict) outageAdvice(e *provider.Error) string {
 	return "check whether the provider is down; if these items always fail, add --keep-going"
 }
 
-// whyFailed says why the latest call failed, and, where no call was answered at all, what to
-// check; "" if nothing failed in this run, or that is not known.
+// whyFailed describes the failures of this run; where no call was answered, it adds what to check. It returns "" if
+// nothing failed.
 func (v *Verdict) whyFailed(s *promptfile.Sums) exit.OwnLines {
 	e := v.Latest.Load()
 	switch {
 	case s.Failed == 0:
 		return ""
 	case s.Succeeded > 0:
-		return exit.OwnLines(fmt.Sprintf("\n%s failed and the rest were answered: %s", shareOf(s.Failed, s.Succeeded+s.Failed), v.Failed.String()))
+		return exit.OwnLines(fmt.Sprintf("\n%s failed and the rest were answered: %s", shareText(s.Failed, s.Succeeded+s.Failed), v.Failed.String()))
 	case s.EarlierDone > 0 || e == nil: // e is nil if every call was answered and the answers are failures
 		return exit.OwnLines("\n" + v.Failed.String())
 	}
 	text := "\nno call was answered: " + v.Redact(ReasonOf(e))
 	if e.Kind.BreakerCounts() {
-		text += "\n" + v.Flags.WhereFrom(toCheck(e))
+		text += "\n" + v.Flags.WhereFrom(whatToCheck(e))
 	}
 	return exit.OwnLines(text)
 }
@@ -419,8 +418,8 @@ func (f *Facts) RedactError(err error) string {
 	return f.Redact(err.Error())
 }
 
-// FailureCode returns the name of a failure. That is its kind as in the errors file, and the
-// HTTP status or else the provider's own code, which may hold anything.
+// FailureCode returns the kind of a failure, as in the errors file, and the provider's code or else the HTTP status.
+// The code may hold anything.
 func (f *Facts) FailureCode(err error) (kind, code string) {
 	var panicked *batch.PanicError
 	if errors.As(err, &panicked) {
