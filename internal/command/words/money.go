@@ -59,8 +59,8 @@ func Thousands(x float64) string {
 	return grouped(strconv.FormatFloat(math.Round(x), 'f', 0, 64))
 }
 
-// Doubtful says what may be billed in addition to all that was counted; "" if there is nothing. Tokens are
-// those that answers reported before they were cut off.
+// Doubtful says what may be billed in addition to all that was counted; "" if there is nothing. The tokens are those
+// that answers reported before they were cut off.
 func Doubtful(calls int, input, output int64) string {
 	if calls == 0 {
 		return ""
@@ -80,8 +80,8 @@ func Doubtful(calls int, input, output int64) string {
 	return text
 }
 
-// Cost shows what is known of a sum of money, of which some calls have no known part. Unknown is
-// never 0: such a sum is at least so much. Priced says that some call had a price.
+// Cost formats a sum of money. If some calls have no known cost, the sum is "at least" so much, and never 0. priced
+// says that some call had a price.
 func Cost(usd float64, priced bool, unpriced int) string {
 	switch {
 	case priced && unpriced > 0:

@@ -73,7 +73,7 @@ func Lasted(d time.Duration) string {
 	return text
 }
 
-// Span shows seconds as a user would write them in a flag: 5400 as 1h30m, and no zeros.
+// Span formats seconds as a user would write them in a flag, without zeros: 5400 is 1h30m.
 func Span(seconds float64) string {
 	text := time.Duration(seconds * 1e9).String()
 	if strings.HasSuffix(text, "m0s") {
