@@ -22,71 +22,71 @@ var (
 
 // Halt stops a run from outside, in two stages.
 type Halt struct {
-	Drain chan struct{} // closed by the first signal, at the deadline, or by a full disk: start nothing more
-	full  chan error    // one place: the disk is full
-	told  chan string   // one place: who told the run to end
-	why   error         // what closed drain; read it only once drain is closed
-	by    string        // the same in the words of a sentence; likewise
-	at    time.Time     // when that was; only for the goroutine that watches
-	Ctx   context.Context
-	Stop  context.CancelCauseFunc // by a signal after that, or by a fault: abandon the calls
-	Over  chan struct{}           // closed when no more signals are watched
-	ends  time.Time               // the deadline; zero: there is none
-	asks  atomic.Bool             // a question waits for its answer: no call is in flight
+	Drain         chan struct{} // closed by the first signal, at the deadline, or by a full disk: start nothing more
+	diskFull      chan error    // one place: the disk is full
+	drainRequests chan string   // one place: who told the run to end
+	drainCause    error         // what closed drain; read it only once drain is closed
+	drainedBy     string        // the same in the words of a sentence; likewise
+	drainedAt     time.Time     // when that was; only for the goroutine that watches
+	Ctx           context.Context
+	Stop          context.CancelCauseFunc // by a signal after that, or by a fault: abandon the calls
+	Over          chan struct{}           // closed when no more signals are watched
+	deadline      time.Time               // the deadline; zero: there is none
+	asking        atomic.Bool             // a question waits for its answer: no call is in flight
 }
 
-// Watch waits for signals, and for the deadline unless it is 0, until the returned halt is
-// closed. The first of them drains, a signal after it abandons, and one more has its usual
-// effect, in case something hangs.
+// Watch watches for signals, and for the deadline unless it is 0, until the returned Halt is closed. The first of
+// them drains the run, and a signal after it abandons the calls. One more has its usual effect, in case something
+// hangs.
 func (w *World) Watch(ctx context.Context, deadline time.Duration, say func(event.Code, string)) *Halt {
-	h := &Halt{Drain: make(chan struct{}), full: make(chan error, 1), told: make(chan string, 1), Over: make(chan struct{})}
+	h := &Halt{Drain: make(chan struct{}), diskFull: make(chan error, 1), drainRequests: make(chan string, 1), Over: make(chan struct{})}
 	h.Ctx, h.Stop = context.WithCancelCause(ctx)
 	var expired <-chan time.Time
 	if deadline > 0 {
-		h.ends = w.Clock.Now().Add(deadline)
+		h.deadline = w.Clock.Now().Add(deadline)
 		timer := w.Clock.NewTimer(deadline)
 		expired = timer.Chan()
 		context.AfterFunc(h.Ctx, func() { timer.Stop() })
 	}
 	go func() {
 		defer close(h.Over)
-		if h.first(w, deadline, expired, say) {
-			h.second(w, say)
+		if h.waitDrain(w, deadline, expired, say) {
+			h.waitAbandon(w, say)
 		}
 	}()
 	return h
 }
 
-// first waits for the cause that drains the run; false if the run ends before.
-func (h *Halt) first(w *World, deadline time.Duration, expired <-chan time.Time, say func(event.Code, string)) bool {
+// waitDrain waits for the first cause that drains the run, and reports whether one came before the run's end.
+func (h *Halt) waitDrain(w *World, deadline time.Duration, expired <-chan time.Time, say func(event.Code, string)) bool {
 	select {
 	case <-h.Ctx.Done():
 		return false
 	case sig := <-w.Signals:
-		if h.why, h.by = errInterrupted, calledBy(sig); !h.asks.Load() {
+		if h.drainCause, h.drainedBy = errInterrupted, signalName(sig); !h.asking.Load() {
 			say(event.Stopping, stoppingBy(sig))
 		}
 	case <-expired:
-		if h.why, h.by = errDeadline, "your --deadline"; h.asks.Load() {
+		if h.drainCause, h.drainedBy = errDeadline, "your --deadline"; h.asking.Load() {
 			break
 		}
 		say(event.Stopping, fmt.Sprintf("stopping at the deadline of %v: calls in flight finish and are saved; Ctrl-C abandons them", deadline))
-	case h.by = <-h.told:
-		h.why = errInterrupted
-		say(event.Stopping, "stopping: "+h.by+": calls in flight finish and are saved; Ctrl-C abandons them")
-	case h.why = <-h.full:
-		h.by = "a full disk"
-		say(event.Stopping, fmt.Sprintf("stopping: %s: calls in flight finish, and their answers are saved if there is room by then; Ctrl-C abandons them", exit.PlainText(h.why)))
+	case h.drainedBy = <-h.drainRequests:
+		h.drainCause = errInterrupted
+		say(event.Stopping, "stopping: "+h.drainedBy+": calls in flight finish and are saved; Ctrl-C abandons them")
+	case h.drainCause = <-h.diskFull:
+		h.drainedBy = "a full disk"
+		say(event.Stopping, fmt.Sprintf("stopping: %s: calls in flight finish, and their answers are saved if there is room by then; Ctrl-C abandons them", exit.PlainText(h.drainCause)))
 	}
-	h.at = w.Clock.Now()
+	h.drainedAt = w.Clock.Now()
 	close(h.Drain)
 	return true
 }
 
-// Expire waits, once the deadline has passed, until the watcher has noticed: the run is
-// drained before it begins, and calls nothing.
+// Expire returns at once before the deadline. After it, Expire waits until the watcher has drained the run, so that
+// the run calls nothing.
 func (h *Halt) Expire(now time.Time) {
-	if h.ends.IsZero() || now.Before(h.ends) {
+	if h.deadline.IsZero() || now.Before(h.deadline) {
 		return
 	}
 	select {
@@ -99,8 +99,8 @@ func (h *Halt) Expire(now time.Time) {
 // timeout(1) sends it to the process and to its group.
 const sameCall = time.Second
 
-// second waits for a signal that abandons the calls: one that a person sends.
-func (h *Halt) second(w *World, say func(event.Code, string)) {
+// waitAbandon waits for a signal that a person sends after the first cause. It abandons the calls in flight.
+func (h *Halt) waitAbandon(w *World, say func(event.Code, string)) {
 	for {
 		select {
 		case <-h.Ctx.Done():
@@ -109,7 +109,7 @@ func (h *Halt) second(w *World, say func(event.Code, string)) {
 			if sig == syscall.SIGHUP { // shells and kernels both report that a terminal has gone
 				continue
 			}
-			if sig == syscall.SIGTERM && w.Clock.Since(h.at) < sameCall {
+			if sig == syscall.SIGTERM && w.Clock.Since(h.drainedAt) < sameCall {
 				continue
 			}
 			say(event.Abandoning, "abandoning the calls in flight")
@@ -123,26 +123,26 @@ func (h *Halt) second(w *World, say func(event.Code, string)) {
 // Ask brackets a question to a person, before the first call. What stops the run in the meantime is
 // not said to let calls finish: there are none.
 func (h *Halt) Ask() (answered func()) {
-	h.asks.Store(true)
-	return func() { h.asks.Store(false) }
+	h.asking.Store(true)
+	return func() { h.asking.Store(false) }
 }
 
-// Fault reports that a result cannot be kept, if there may be room again: then it is worth
-// waiting for the calls in flight. Otherwise the run is being abandoned.
+// Fault drains the run if a result cannot be kept because the disk is full. There may be room again, so the calls in
+// flight are worth waiting for. For other faults the run is being abandoned.
 func (h *Halt) Fault(err error) {
 	if !promptfile.DiskFull(err) {
 		return
 	}
 	select {
-	case h.full <- err:
+	case h.diskFull <- err:
 	default: // the other file reported it: the run is stopping already
 	}
 }
 
-// Tell drains the run as a first signal does. By names the teller as it stands in a sentence.
+// Tell drains the run as a first signal does. by names who asked, as in a sentence.
 func (h *Halt) Tell(by string) {
 	select {
-	case h.told <- by:
+	case h.drainRequests <- by:
 	default: // the first one counts
 	}
 }
@@ -153,7 +153,7 @@ func (h *Halt) Close() {
 	<-h.Over
 }
 
-// Called reports whether something outside has stopped the run.
+// Called reports whether a signal, the deadline, ctl or a full disk has stopped the run.
 func (h *Halt) Called() bool {
 	select {
 	case <-h.Drain:
@@ -170,14 +170,14 @@ func (h *Halt) Interrupted() bool { return errors.Is(context.Cause(h.Ctx), errIn
 func (h *Halt) Reason() string {
 	select {
 	case <-h.Drain:
-		return h.by
+		return h.drainedBy
 	default:
 		return ""
 	}
 }
 
-// calledBy names a signal as it stands in a sentence.
-func calledBy(sig os.Signal) string {
+// signalName names a signal as it stands in a sentence.
+func signalName(sig os.Signal) string {
 	switch sig {
 	case syscall.SIGTERM:
 		return "a SIGTERM"
@@ -190,7 +190,7 @@ func calledBy(sig os.Signal) string {
 // stoppingBy says what a first signal does. Only a user who has pressed Ctrl-C can do so
 // again.
 func stoppingBy(sig os.Signal) string {
-	if by := calledBy(sig); by != event.CtrlC {
+	if by := signalName(sig); by != event.CtrlC {
 		return "stopping: " + by + ": calls in flight finish and are saved; Ctrl-C abandons them"
 	}
 	return "stopping: calls in flight finish and are saved; Ctrl-C again abandons them"
@@ -200,7 +200,7 @@ func stoppingBy(sig os.Signal) string {
 func (h *Halt) ByDeadline() bool {
 	select {
 	case <-h.Drain:
-		return errors.Is(h.why, errDeadline) && !h.Interrupted()
+		return errors.Is(h.drainCause, errDeadline) && !h.Interrupted()
 	default:
 		return false
 	}
