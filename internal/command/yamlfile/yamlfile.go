@@ -28,9 +28,9 @@ type Form struct {
 	Write string // how an entry looks, such as `write one flag a line, as in "rpm: 600"`
 }
 
-// most is the greatest length of a file, in bytes: every flag with a page of text for a template,
+// maxBytes is the greatest length of a file, in bytes: every flag with a page of text for a template,
 // many times over.
-const most = 1 << 20
+const maxBytes = 1 << 20
 
 // The parser takes time by the square of what follows. It is asked only about files for which that
 // is a few seconds at the very most.
@@ -52,15 +52,15 @@ type File struct {
 func (f Form) Read(path string) (*File, error) {
 	in, err := os.Open(path) //nolint:gosec // the user names it
 	if err != nil {
-		return nil, f.unread(path, err)
+		return nil, f.unreadable(path, err)
 	}
 	defer func() { _ = in.Close() }() // it was only read
-	text, err := io.ReadAll(io.LimitReader(in, most+1))
+	text, err := io.ReadAll(io.LimitReader(in, maxBytes+1))
 	switch {
 	case err != nil:
-		return nil, f.unread(path, err)
-	case len(text) > most:
-		return nil, exit.Refuse("%s:%d: the file is longer than %d bytes: name %s", path, 1+bytes.Count(text, []byte("\n")), most, f.Is)
+		return nil, f.unreadable(path, err)
+	case len(text) > maxBytes:
+		return nil, exit.Refuse("%s:%d: the file is longer than %d bytes: name %s", path, 1+bytes.Count(text, []byte("\n")), maxBytes, f.Is)
 	}
 	return f.Parse(path, string(text))
 }
@@ -69,18 +69,18 @@ func (f Form) Read(path string) (*File, error) {
 // is no part of the first word.
 func (f Form) Parse(name, text string) (*File, error) {
 	tokens := lexer.Tokenize(strings.TrimPrefix(text, "\ufeff"))
-	if err := f.bound(name, tokens); err != nil {
+	if err := f.checkSize(name, tokens); err != nil {
 		return nil, err
 	}
 	file, err := parser.Parse(tokens, 0)
 	if err != nil {
-		return nil, f.syntax(name, err)
+		return nil, f.syntaxFault(name, err)
 	}
 	return &File{Name: name, form: f, docs: file.Docs}, nil
 }
 
-// bound refuses a file on which the parser would be busy for minutes.
-func (f Form) bound(name string, tokens token.Tokens) error {
+// checkSize refuses a file that would keep the parser busy for minutes.
+func (f Form) checkSize(name string, tokens token.Tokens) error {
 	if len(tokens) > mostTokens {
 		return exit.Refuse("%s:%d: the file has more than %d words and marks: name %s", name, tokens[mostTokens].Position.Line, mostTokens, f.Is)
 	}
@@ -103,8 +103,8 @@ func (f Form) bound(name string, tokens token.Tokens) error {
 	return nil
 }
 
-// unread says why a file cannot be read.
-func (f Form) unread(path string, err error) error {
+// unreadable returns a refusal that says why a file cannot be read.
+func (f Form) unreadable(path string, err error) error {
 	switch err = disk.Bare(err); {
 	case errors.Is(err, fs.ErrNotExist):
 		return exit.Refuse("%s: %s: there is no such file: check the name", f.Flag, path)
@@ -114,9 +114,9 @@ func (f Form) unread(path string, err error) error {
 	return exit.Refuse("%s: %s: %v: check the permissions", f.Flag, path, err)
 }
 
-// syntax names the line. The parser's own text would repeat the lines around it, and any secret
-// in them.
-func (f Form) syntax(name string, err error) error {
+// syntaxFault returns a refusal that names the line. It leaves out the parser's own text, which would repeat lines
+// around it and any secret in them.
+func (f Form) syntaxFault(name string, err error) error {
 	var at yaml.Error
 	if errors.As(err, &at) && at.GetToken() != nil {
 		return exit.Refuse("%s:%d: not YAML: %s: %s", name, at.GetToken().Position.Line, exit.OneLine(at.GetMessage()), f.Write)
@@ -137,7 +137,7 @@ func LineOf(at ast.Node) int {
 	return at.GetToken().Position.Line
 }
 
-// Entries returns the names and values of the file, which may be empty or hold only comments.
+// Entries returns the names and values of the file; none if it is empty or holds only comments.
 func (f *File) Entries() (all []*ast.MappingValueNode) {
 	for i, doc := range f.docs {
 		if i > 0 {
@@ -158,8 +158,7 @@ func (f *File) Entries() (all []*ast.MappingValueNode) {
 	return all
 }
 
-// Plain returns a scalar as it is written. Anchors, aliases, tags, lists and maps have no meaning
-// there.
+// Plain returns the text of a scalar; false for an anchor, alias, tag, list or map, which have no meaning there.
 func Plain(v ast.Node) (string, bool) {
 	switch v := v.(type) {
 	case *ast.StringNode:
@@ -172,7 +171,7 @@ func Plain(v ast.Node) (string, bool) {
 	return "", false
 }
 
-// Section returns the lines below an entry; none if it has none.
+// Section returns the entries below an entry; nil if it has none.
 func Section(s *ast.MappingValueNode) []*ast.MappingValueNode {
 	switch v := s.Value.(type) {
 	case *ast.MappingValueNode:
@@ -183,7 +182,7 @@ func Section(s *ast.MappingValueNode) []*ast.MappingValueNode {
 	return nil
 }
 
-// List takes a list of words, or a single one.
+// List reads a list of words, or a single one.
 func (f *File) List(s *ast.MappingValueNode, of string) (words []string) {
 	name := s.Key.GetToken().Value
 	if one, ok := Plain(s.Value); ok && one != "" {
