@@ -58,7 +58,7 @@ func newInputTopic() *cobra.Command {
 // helpWidth is the width of lists in the help, in characters.
 const helpWidth = 90
 
-// wrapped breaks words into lines, each after the same indent.
+// wrapped joins words with commas, in indented lines of at most helpWidth characters.
 func wrapped(words []string, indent string) string {
 	var out strings.Builder
 	width := 0

@@ -46,8 +46,8 @@ headrace help network explains proxies, certificates and further headers.
 docs/providers.md has what is known about each provider, with sources.
 `
 
-// writeProviders writes the help about providers. Its table comes from the catalog, with the
-// simulator as the last row.
+// writeProviders writes the help about providers. Its table has a row for each of the catalog, and one for the
+// simulator.
 func writeProviders(out io.Writer) {
 	fmt.Fprint(out, providersHelp)
 	var rows strings.Builder
@@ -60,7 +60,7 @@ func writeProviders(out io.Writer) {
 	fmt.Fprintf(out, providersMore, wrapped(placeVariables(), "  "), strings.Join(ownServers(), ", "))
 }
 
-// placeVariables lists the variables that may hold the parts of an address.
+// placeVariables lists the variables that may hold parts of an address, sorted and each once.
 func placeVariables() (names []string) {
 	for _, part := range settings.PlaceParts {
 		names = append(names, catalog.Variables(part)...)
@@ -77,7 +77,7 @@ func placeVariables() (names []string) {
 	return slices.Compact(append(names, settings.OpenAIBaseURL))
 }
 
-// ownServers lists the names of servers of one's own.
+// ownServers lists the providers that are servers of the user's own.
 func ownServers() (names []string) {
 	for _, v := range catalog.Rows() {
 		if v.Local {
@@ -87,7 +87,7 @@ func ownServers() (names []string) {
 	return names
 }
 
-// keysOf lists the variables of a vendor's key.
+// keysOf lists the variables that may hold a vendor's key, or says where else the key comes from.
 func keysOf(v *catalog.Vendor) string {
 	keys := v.Keys
 	switch {

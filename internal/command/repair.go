@@ -46,18 +46,19 @@ func repairFiles(w *world.World, of *settings.Flags) error {
 	}
 	output, err := journal.LockOutput(of.Output)
 	if err != nil {
-		return repairFault(err)
+		return repairEnding(err)
 	}
 	failed, err := journal.LockOutput(of.ErrorsPath(), output)
 	if err == nil {
 		err = errors.Join(repairBoth(w, of), failed.Unlock())
 	}
 	if err = errors.Join(err, output.Unlock()); err != nil {
-		return repairFault(err)
+		return repairEnding(err)
 	}
 	return nil
 }
 
+// repairBoth repairs the output and then its errors file, and prints what was kept of each.
 func repairBoth(w *world.World, of *settings.Flags) error {
 	r, err := journal.Repair(of.Output)
 	if err != nil {
@@ -70,8 +71,8 @@ func repairBoth(w *world.World, of *settings.Flags) error {
 	return err
 }
 
-// repairFault tells faults of the files from faults of the disk.
-func repairFault(err error) error {
+// repairEnding returns a refusal for a fault of the files, and an ending with exit.Output for one of the disk.
+func repairEnding(err error) error {
 	for _, theirs := range []error{journal.ErrForeign, journal.ErrRuined, journal.ErrOtherKind, journal.ErrLocked, journal.ErrForeignLock, journal.ErrDirectory, journal.ErrSameFile} {
 		if errors.Is(err, theirs) {
 			return exit.Refuse("%s", exit.PlainText(err))
@@ -80,7 +81,7 @@ func repairFault(err error) error {
 	return &exit.Ending{Code: exit.Output, Text: exit.PlainText(err) + ": check the disk or the permissions"}
 }
 
-// sayRepaired says what was kept of a file, lists what was dropped, and says what to do next.
+// sayRepaired prints what was kept and dropped of a file, and what to do next.
 func sayRepaired(out io.Writer, name string, r *journal.Repaired) {
 	if r.As == "" {
 		fmt.Fprintf(out, "%s: all good, %s\n", name, words.Count(r.Kept, "line"))

@@ -35,8 +35,8 @@ import (
 // of it runs any more.
 func Run(ctx context.Context, w *world.World, extras ...Extra) int {
 	w.Screen, w.Stderr = w.Stderr, exit.ForPeople(w.Stderr)
-	told := &exit.Told{Out: w.Stdout}
-	w.Window, w.Stdout, w.Unread = w.Stdout, told, told.Broken
+	stdout := &exit.Told{Out: w.Stdout}
+	w.Window, w.Stdout, w.Unread = w.Stdout, stdout, stdout.Broken
 	root := newRoot(w, extras...)
 	root.SetArgs(w.Args)
 	root.SetIn(w.Stdin)
@@ -46,10 +46,11 @@ func Run(ctx context.Context, w *world.World, extras ...Extra) int {
 	if word, ok := unknownWord(err); ok {
 		err = unknownCommand(root, word)
 	}
-	return exit.Report(w.Stderr, told.End(err))
+	return exit.Report(w.Stderr, stdout.End(err))
 }
 
-// unknownWord returns the word that cobra takes for a missing command.
+// unknownWord returns the word that cobra took for a missing command, read from the text of its error; false for any
+// other error.
 func unknownWord(err error) (word string, ok bool) {
 	if err == nil {
 		return "", false
@@ -89,14 +90,14 @@ an item.`,
 	}
 	root.SetFlagErrorFunc(flagFault)
 	root.SetHelpCommand(newHelpCommand())
-	root.AddCommand(run.Command(w, clusterOf(extras)), plan.Command(w), doctor.Command(w), lanes.Command(w), status.Command(w), report.Command(w), export.Command(w), prices.Command(w), serve.Command(w, serveOf(w, extras)), ctl.NewCommand(w), newRepairCommand(w), simulator.Command(w), newVersionCommand(), newConfigTopic(), newInputTopic(), settings.NewNetworkTopic(), newProvidersTopic(), newTimeTopic(), export.NewTopic())
+	root.AddCommand(run.Command(w, clusterForRun(extras)), plan.Command(w), doctor.Command(w), lanes.Command(w), status.Command(w), report.Command(w), export.Command(w), prices.Command(w), serve.Command(w, clusterForServe(w, extras)), ctl.NewCommand(w), newRepairCommand(w), simulator.Command(w), newVersionCommand(), newConfigTopic(), newInputTopic(), settings.NewNetworkTopic(), newProvidersTopic(), newTimeTopic(), export.NewTopic())
 	root.AddCommand(newTopics()...)
 	addExtras(root, w, extras)
 	return root
 }
 
-// flagFault says what is wrong with a flag, and never repeats the value of one
-// that does not exist: it may be a key.
+// flagFault returns a refusal that says what is wrong with a flag. It never repeats an unknown flag's value, which
+// may be a key.
 func flagFault(cmd *cobra.Command, err error) error {
 	var (
 		unknown *pflag.NotExistError
@@ -129,8 +130,8 @@ func flagFault(cmd *cobra.Command, err error) error {
 	return exit.Refuse("%v: %s", err, advice)
 }
 
-// isOfRun reports whether headrace run has a flag that another command lacks. Users turn a command of run into one of
-// plan by a single word.
+// isOfRun reports whether headrace run has the flag that this command lacks. Users often reuse the flags of run with
+// another command.
 func isOfRun(cmd *cobra.Command, unknown *pflag.NotExistError) bool {
 	run, _, err := cmd.Root().Find([]string{"run"})
 	if err != nil || run == cmd {
@@ -150,7 +151,7 @@ func typedFlag(unknown *pflag.NotExistError) string {
 	return "--" + unknown.GetSpecifiedName()
 }
 
-// nearestFlag returns the flag that a name was most likely meant for, "" if there is none.
+// nearestFlag returns the flag with the name most like the given one; "" if none is near.
 func nearestFlag(name string, fs *pflag.FlagSet) string {
 	var names []string
 	fs.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
@@ -160,7 +161,7 @@ func nearestFlag(name string, fs *pflag.FlagSet) string {
 	return "--" + name
 }
 
-// unknownCommand says that a word is no command, and what the user may have meant.
+// unknownCommand returns a refusal of a word that is no command, with what the user may have meant.
 func unknownCommand(root *cobra.Command, word string) error {
 	if info, err := os.Stat(word); err == nil && info.Mode().IsRegular() {
 		return exit.Refuse("unknown command %q: to run that file: headrace run %s -o %s", word, settings.ShellQuote(word), settings.ResultsName)
@@ -174,7 +175,7 @@ func unknownCommand(root *cobra.Command, word string) error {
 	return exit.Refuse("unknown command %q: %ssee headrace --help", word, settings.DidYouMean(settings.Nearest(word, names)))
 }
 
-// newHelpCommand is cobra's, except that an unknown command is an error.
+// newHelpCommand makes the help command. Other than cobra's, it refuses an unknown command.
 func newHelpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [command]",
@@ -214,10 +215,12 @@ func isShortFlag(typed string, fs *pflag.FlagSet) bool {
 	return shortFlags.MatchString(typed) || isFlagName(typed) && nearestFlag(typed, fs) != ""
 }
 
+// isFlagName reports whether a text looks like a flag's name, and not like a key.
 func isFlagName(name string) bool {
 	return flagName.MatchString(name) && !exit.KeyShape.MatchString(name)
 }
 
+// quotedUnlessKey quotes a value, unless it may be a key.
 func quotedUnlessKey(value string) string {
 	if exit.WithoutKeys(value) != value {
 		return "its value"
@@ -256,7 +259,7 @@ func addExtras(root *cobra.Command, w *world.World, extras []Extra) {
 		}
 		return
 	}
-	head(root, ownHeading, root.Commands()...)
+	groupUnder(root, ownHeading, root.Commands()...)
 	root.SetHelpCommandGroupID(ownHeading)
 	root.SetCompletionCommandGroupID(ownHeading)
 	for _, e := range extras {
@@ -264,13 +267,13 @@ func addExtras(root *cobra.Command, w *world.World, extras []Extra) {
 			continue
 		}
 		commands := e.Commands(w)
-		head(root, e.Heading, commands...)
+		groupUnder(root, e.Heading, commands...)
 		root.AddCommand(commands...)
 	}
 }
 
-// head puts commands under a heading.
-func head(root *cobra.Command, heading string, commands ...*cobra.Command) {
+// groupUnder puts commands under a heading of the help.
+func groupUnder(root *cobra.Command, heading string, commands ...*cobra.Command) {
 	if !root.ContainsGroup(heading) {
 		root.AddGroup(&cobra.Group{ID: heading, Title: heading + ":"})
 	}
@@ -279,7 +282,7 @@ func head(root *cobra.Command, heading string, commands ...*cobra.Command) {
 	}
 }
 
-// absentCommand says that another build has a word, no matter which arguments follow it.
+// absentCommand makes a hidden command that says that another build has this word, no matter which arguments follow.
 func absentCommand(word string) *cobra.Command {
 	return &cobra.Command{
 		Use: word, Hidden: true, Long: run.NotHere(word), DisableFlagParsing: true,
@@ -287,8 +290,8 @@ func absentCommand(word string) *cobra.Command {
 	}
 }
 
-// serveOf returns what lets headrace serve join a cluster; nil if no extra does.
-func serveOf(w *world.World, extras []Extra) serve.Cluster {
+// clusterForServe returns what lets headrace serve join a cluster; nil if no extra does.
+func clusterForServe(w *world.World, extras []Extra) serve.Cluster {
 	for _, e := range extras {
 		if e.Serve != nil {
 			return e.Serve(w)
@@ -297,8 +300,8 @@ func serveOf(w *world.World, extras []Extra) serve.Cluster {
 	return nil
 }
 
-// clusterOf returns the first function among the extras that takes over a run with --cluster; nil if none does.
-func clusterOf(extras []Extra) run.OnCluster {
+// clusterForRun returns the first function among the extras that takes over a run with --cluster; nil if none does.
+func clusterForRun(extras []Extra) run.OnCluster {
 	for _, e := range extras {
 		if e.Cluster != nil {
 			return e.Cluster
@@ -307,6 +310,7 @@ func clusterOf(extras []Extra) run.OnCluster {
 	return nil
 }
 
+// newVersionCommand makes headrace version.
 func newVersionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
@@ -325,7 +329,7 @@ func versionText() string {
 	return versionLine(account.Version(), info)
 }
 
-// versionLine returns the build's own description: "(devel)" is a build from a working copy.
+// versionLine returns the version, the commit, and what it was built with.
 func versionLine(version string, info *debug.BuildInfo) string {
 	words := []string{"headrace", version}
 	if info != nil {

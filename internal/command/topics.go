@@ -15,6 +15,7 @@ import (
 // This file holds topics of the help. They are no commands: "headrace help exit-codes" shows one. A test compares each
 // with the code that it is about.
 
+// newTopics makes the topics of the help in this file.
 func newTopics() []*cobra.Command {
 	return []*cobra.Command{
 		{Use: "exit-codes", Short: "What the exit code of a run says", Long: exitCodesHelp},
@@ -75,7 +76,7 @@ var failureMeans = map[provider.Kind]string{
 	provider.Misfit:         "the answer does not fit --schema, also when it was asked for again",
 }
 
-// failuresHelp makes a row for each kind of failure, from the table that decides.
+// failuresHelp returns the help about failures, with a row for each kind from the table that decides.
 func failuresHelp() string {
 	var b strings.Builder
 	b.WriteString("An item that failed for good has a kind of failure in the errors file, as error.code, and in the\nsummary. \"again\" says whether a run repeats such a call by itself, and whether that uses an attempt\n(--max-attempts); \"all\" says what such a failure stops besides its item.\n\n")
@@ -87,7 +88,7 @@ func failuresHelp() string {
 	return b.String()
 }
 
-// againOf says whether a failure is tried again.
+// againOf returns whether such a failure is tried again, and whether that uses an attempt.
 func againOf(k provider.Kind) string {
 	switch {
 	case k.Again() && k.UsesAttempt():
@@ -98,7 +99,7 @@ func againOf(k provider.Kind) string {
 	return "no"
 }
 
-// stopsOf says what a failure stops besides its item.
+// stopsOf returns what such a failure stops besides its item.
 func stopsOf(k provider.Kind) string {
 	switch first, _ := k.StopsLaneAfter(); {
 	case k.StopsRun():
@@ -160,7 +161,7 @@ Codes of notices:
   metrics             where the metrics are, or that they are not written
   other               anything else`
 
-// metricsHelp lists the metrics from the table that makes them.
+// metricsHelp returns the help about metrics, from the table that makes them.
 func metricsHelp() string {
 	var b strings.Builder
 	b.WriteString("A run shows these to Prometheus: --metrics-addr serves them, and --metrics-file writes them for\nnode_exporter. docs/metrics.md has queries and those of headrace serve, and\nexamples/prometheus/alerts.yml has alerts.\n")
