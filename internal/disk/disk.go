@@ -30,6 +30,7 @@ func Real() Disk {
 	return Disk{SyncData: syncData, Rename: os.Rename, SyncFolder: func(name string) { _ = syncFolder(name) }}
 }
 
+// syncFolder syncs the folder of a file. For a link it also syncs the folder of the file that it leads to.
 func syncFolder(name string) error {
 	folder := filepath.Dir(name)
 	err := syncOne(folder)
@@ -77,11 +78,11 @@ func (d Disk) Unsynced() Disk {
 // A file that a crash has left under the new file's name is removed if it is ours, by its
 // beginning. Any other is ErrInTheWay, and stays.
 func (d Disk) Replace(path string, ours func(head []byte) bool, write func(*bufio.Writer) error) error {
-	file, err := sibling(path, ours)
+	file, err := createNext(path, ours)
 	if err != nil {
 		return err
 	}
-	return d.place(file, path, write)
+	return d.finishFile(file, path, write)
 }
 
 // Write replaces the file at path as Replace does, with these bytes and rights, whatever rights
@@ -90,7 +91,7 @@ func (d Disk) Replace(path string, ours func(head []byte) bool, write func(*bufi
 func (d Disk) Write(path string, data []byte, mode fs.FileMode) error {
 	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
 	if err == nil {
-		err = d.place(file, path, func(out *bufio.Writer) error {
+		err = d.finishFile(file, path, func(out *bufio.Writer) error {
 			_, err := out.Write(data)
 			return errors.Join(err, file.Chmod(mode))
 		})
@@ -101,8 +102,8 @@ func (d Disk) Write(path string, data []byte, mode fs.FileMode) error {
 	return nil
 }
 
-// place fills a new file and gives it its name. After an error that file is gone.
-func (d Disk) place(file *os.File, path string, write func(*bufio.Writer) error) error {
+// finishFile fills a new file and gives it its name. After an error it removes that file.
+func (d Disk) finishFile(file *os.File, path string, write func(*bufio.Writer) error) error {
 	out := bufio.NewWriter(file)
 	err := write(out)
 	if err == nil {
@@ -126,8 +127,8 @@ func (d Disk) Move(from, to string) error {
 	return nil
 }
 
-// sibling makes the file that will replace the one at path, in the same folder.
-func sibling(path string, ours func([]byte) bool) (*os.File, error) {
+// createNext makes the file that will replace the one at path, in the same folder and with its rights.
+func createNext(path string, ours func([]byte) bool) (*os.File, error) {
 	name := path + NextSuffix
 	if err := Inspect(name, ours); err != nil {
 		return nil, err
@@ -172,7 +173,7 @@ func Inspect(path string, ours func(head []byte) bool) error {
 		err = nil
 	}
 	if head = bytes.TrimRight(head, "\x00"); err == nil && len(head) == 0 {
-		head, err = firstByte(in)
+		head, err = firstNonZero(in)
 	}
 	if err == nil && len(head) > 0 && !ours(head) {
 		return inTheWay(path)
@@ -180,8 +181,8 @@ func Inspect(path string, ours func(head []byte) bool) error {
 	return err
 }
 
-// firstByte returns the first byte that is not zero; none if all are.
-func firstByte(in *bufio.Reader) ([]byte, error) {
+// firstNonZero returns the first byte that is not zero; nil if all are.
+func firstNonZero(in *bufio.Reader) ([]byte, error) {
 	for {
 		switch c, err := in.ReadByte(); {
 		case errors.Is(err, io.EOF):
@@ -232,7 +233,7 @@ func OwnFolder(folder string) error {
 	return os.Chmod(folder, 0o700)
 }
 
-// CheckFolder refuses what is no folder of this user. A link to one is refused, too.
+// CheckFolder refuses a path that is no folder of this user, and a link to one.
 func CheckFolder(folder string) error {
 	info, err := os.Lstat(folder)
 	switch {

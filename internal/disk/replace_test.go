@@ -130,7 +130,7 @@ func TestFailedStepLeavesTheOldFile(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return d.place(file, path, lines)
+		return d.finishFile(file, path, lines)
 	}
 	refused := func(d Disk, path string) error {
 		return d.Replace(path, Marked(mark), func(*bufio.Writer) error { return broken })
