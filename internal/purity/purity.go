@@ -14,12 +14,13 @@ import (
 // forbidden lists, by package, the functions that use the world: they read a clock or wait for
 // one, draw chance that nobody seeded, or change the runtime.
 var forbidden = map[string]func(name string) bool{
-	"time":  in("Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"),
-	"rand":  func(name string) bool { return !in("New", "NewPCG", "Rand")(name) },
+	"time":  oneOf("Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"),
+	"rand":  func(name string) bool { return !oneOf("New", "NewPCG", "Rand")(name) },
 	"debug": func(name string) bool { return name != "Stack" },
 }
 
-func in(names ...string) func(string) bool {
+// oneOf returns a function that reports whether a name is among these.
+func oneOf(names ...string) func(string) bool {
 	return func(name string) bool { return slices.Contains(names, name) }
 }
 
@@ -27,7 +28,7 @@ func in(names ...string) func(string) bool {
 // also fails if it finds fewer than the given number of files.
 func Check(t *testing.T, files int, allowed ...string) {
 	t.Helper()
-	Each(t, ".", files, func(name string) ([]string, error) { return Pure(name, nil, in(allowed...)) })
+	Each(t, ".", files, func(name string) ([]string, error) { return Pure(name, nil, oneOf(allowed...)) })
 }
 
 // Each fails the test for the faults that find returns for the files of a folder, tests excepted.
@@ -56,7 +57,7 @@ func Each(t *testing.T, dir string, files int, find func(name string) ([]string,
 // Pure returns the impurities of a file: the one of that name, or src as parser.ParseFile takes
 // it. allowed reports whether the file may import a package.
 func Pure(name string, src any, allowed func(path string) bool) ([]string, error) {
-	return walk(name, src, func(n ast.Node) string {
+	return faultsIn(name, src, func(n ast.Node) string {
 		switch n := n.(type) {
 		case *ast.ImportSpec:
 			path, _ := strconv.Unquote(n.Path.Value)
@@ -73,13 +74,13 @@ func Pure(name string, src any, allowed func(path string) bool) ([]string, error
 		case *ast.SelectStmt, *ast.SendStmt:
 			return "waits"
 		}
-		return world(n)
+		return worldUse(n)
 	})
 }
 
 // LockFree returns the locks, atomics and clocks of a file, as Pure does.
 func LockFree(name string, src any) ([]string, error) {
-	return walk(name, src, func(n ast.Node) string {
+	return faultsIn(name, src, func(n ast.Node) string {
 		if i, is := n.(*ast.ImportSpec); is {
 			switch path, _ := strconv.Unquote(i.Path.Value); {
 			case path == "sync", path == "sync/atomic":
@@ -91,12 +92,12 @@ func LockFree(name string, src any) ([]string, error) {
 		if of, is := n.(*ast.SelectorExpr); is && !isPackage(of, "time") {
 			return ""
 		}
-		return world(n)
+		return worldUse(n)
 	})
 }
 
-// world returns the use of the world that a node is; "" for none.
-func world(n ast.Node) string {
+// worldUse returns how a node uses the world; "" if it does not.
+func worldUse(n ast.Node) string {
 	if of, is := n.(*ast.SelectorExpr); is {
 		for pkg, bad := range forbidden {
 			if isPackage(of, pkg) && bad(of.Sel.Name) {
@@ -112,8 +113,8 @@ func isPackage(n *ast.SelectorExpr, name string) bool {
 	return is && of.Name == name
 }
 
-// walk returns what fault says of the nodes of a file, with their places.
-func walk(name string, src any, fault func(n ast.Node) string) (faults []string, err error) {
+// faultsIn parses a file, and returns what fault says of its nodes, each with its place.
+func faultsIn(name string, src any, fault func(n ast.Node) string) (faults []string, err error) {
 	set := token.NewFileSet()
 	file, err := parser.ParseFile(set, name, src, 0)
 	if err != nil {
