@@ -22,11 +22,11 @@ func Each(t *testing.T, usual int, oneOf uint64, try func(seed uint64)) {
 		return
 	}
 	n := uint64(race.Fewer(usual))
-	if said, ok := number("SEEDS"); ok {
-		n = said
+	if given, ok := envNumber("SEEDS"); ok {
+		n = given
 	}
 	n = max(1, n/oneOf)
-	base, _ := number("SEED_BASE")
+	base, _ := envNumber("SEED_BASE")
 	t.Logf("seeds %d to %d (SEED_BASE=%d SEEDS=%d)", base, base+n-1, base, n)
 	workers := uint64(runtime.GOMAXPROCS(0))
 	var all sync.WaitGroup
@@ -41,9 +41,9 @@ func Each(t *testing.T, usual int, oneOf uint64, try func(seed uint64)) {
 }
 
 // One returns the only seed to try; false: there is none.
-func One() (seed uint64, ok bool) { return number("SEED") }
+func One() (seed uint64, ok bool) { return envNumber("SEED") }
 
-func number(name string) (uint64, bool) {
+func envNumber(name string) (uint64, bool) {
 	n, err := strconv.ParseUint(os.Getenv(name), 10, 64)
 	return n, err == nil
 }
