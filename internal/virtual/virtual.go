@@ -83,8 +83,8 @@ func (q *Queue[T]) Put(at time.Duration, thing T) {
 	}
 }
 
-// Take takes out the next one: of the earliest moment, and of several the one that was put in first. It panics if
-// there is none.
+// Take removes and returns the item of the earliest moment; of several, the one that was put in first. It panics if
+// the queue is empty.
 func (q *Queue[T]) Take() T {
 	first, last := q.heap[0].thing, len(q.heap)-1
 	q.heap[0], q.heap[last] = q.heap[last], entry[T]{} // or the array would keep it alive
