@@ -105,10 +105,10 @@ func (c *Tallies) forward(slot int64) {
 	c.own()
 	*c.ring(c.Head), c.filling = c.filling, Tally{}
 	for i := c.Head + 1; i <= min(slot, c.Head+c.Slots); i++ {
-		t := c.ring(i)
-		c.Sum.Total -= t.Total
-		c.Sum.Failed -= t.Failed
-		*t = Tally{}
+		old := c.ring(i)
+		c.Sum.Total -= old.Total
+		c.Sum.Failed -= old.Failed
+		*old = Tally{}
 	}
 	c.Head = slot
 }
@@ -126,9 +126,9 @@ func (c *Tallies) own() {
 func (c *Tallies) CountAt(slot int64) Tally {
 	sum := c.Sum
 	for i := max(0, c.Head-c.Slots+1); i <= min(c.Head, slot-c.Slots); i++ {
-		t := c.at(i)
-		sum.Total -= t.Total
-		sum.Failed -= t.Failed
+		old := c.at(i)
+		sum.Total -= old.Total
+		sum.Failed -= old.Failed
 	}
 	return sum
 }
@@ -153,17 +153,17 @@ func (c *Tallies) TakeBack(n uint32) (since time.Duration) {
 	c.own()
 	since = c.width * time.Duration(c.Head+1)
 	for slot := c.Head; slot >= max(0, c.Head-c.Slots+1); slot-- {
-		t := c.slotOf(slot)
-		k := min(n, t.Failed)
-		if 2*t.Failed > t.Total {
-			k, since = t.Failed, c.width*time.Duration(slot)
+		tally := c.slotOf(slot)
+		dropped := min(n, tally.Failed)
+		if 2*tally.Failed > tally.Total {
+			dropped, since = tally.Failed, c.width*time.Duration(slot)
 		}
-		if k == 0 {
+		if dropped == 0 {
 			break
 		}
-		t.Total, t.Failed = t.Total-k, t.Failed-k
-		c.Sum.Total, c.Sum.Failed = c.Sum.Total-k, c.Sum.Failed-k
-		n -= min(n, k)
+		tally.Total, tally.Failed = tally.Total-dropped, tally.Failed-dropped
+		c.Sum.Total, c.Sum.Failed = c.Sum.Total-dropped, c.Sum.Failed-dropped
+		n -= min(n, dropped)
 	}
 	return since
 }
