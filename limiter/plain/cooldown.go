@@ -60,10 +60,10 @@ func newCooldown(c limiter.CooldownConfig) cooldown { return cooldown{config: c}
 // The generator must not be nil; one number is drawn from it.
 func (c *cooldown) Start(now time.Time, retryAfter time.Duration, directed bool, rng *rand.Rand) time.Time {
 	cfg, jitter := completeCooldown(c.config), rng.Float64()
-	wait := stretch(own(cfg, c.escalation), cfg.Jitter*jitter)
+	wait := withJitter(undirectedWait(cfg, c.escalation), cfg.Jitter*jitter)
 	if directed && retryAfter > 0 {
-		floor := max(min(retryAfter, cfg.MaxDirected), c.patience(cfg))
-		wait = min(stretch(floor, directedShare*cfg.Jitter*jitter), cfg.MaxDirected)
+		floor := max(min(retryAfter, cfg.MaxDirected), c.escalatedFloor(cfg))
+		wait = min(withJitter(floor, directedShare*cfg.Jitter*jitter), cfg.MaxDirected)
 	}
 	c.escalation++
 	c.until = measure.Later(c.until, now.Add(wait))
@@ -87,18 +87,22 @@ func (c *cooldown) Escalation() int { return c.escalation }
 // Succeeded ends the escalation: a call of the present epoch was answered.
 func (c *cooldown) Succeeded() { c.escalation = 0 }
 
-// own returns the wait of our choosing after k cooldowns without success.
-func own(c limiter.CooldownConfig, k int) time.Duration { return measure.Grown(c.Base, 2, k, c.Max) }
+// undirectedWait returns how long to wait if the server names no wait, after k cooldowns without
+// success.
+func undirectedWait(c limiter.CooldownConfig, k int) time.Duration {
+	return measure.Grown(c.Base, 2, k, c.Max)
+}
 
-// patience returns the least directed wait: 0 in the first episode.
-func (c *cooldown) patience(cfg limiter.CooldownConfig) time.Duration {
+// escalatedFloor returns the least wait even if the server names a shorter one; 0 in the first
+// episode.
+func (c *cooldown) escalatedFloor(cfg limiter.CooldownConfig) time.Duration {
 	if c.escalation == 0 {
 		return 0
 	}
-	return own(cfg, c.escalation-1)
+	return undirectedWait(cfg, c.escalation-1)
 }
 
-func stretch(d time.Duration, share float64) time.Duration {
+func withJitter(d time.Duration, share float64) time.Duration {
 	return d + time.Duration(float64(d)*share)
 }
 

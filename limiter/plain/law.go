@@ -70,16 +70,17 @@ func (p *Law) Wait(now time.Time, c limiter.Cost) (wait time.Duration, by limite
 	if w := p.ramp.Wait(now); w > wait {
 		wait, by = w, limiter.BoundRecovery
 	}
-	rate, limits := p.paced(now)
+	rate, limits := p.pacedRate(now)
 	if w := p.pacer.Wait(now, rate); w > wait {
 		wait, by = w, limits
 	}
 	return wait, by
 }
 
-// paced returns the rate that spaces calls, and what gives it. The quota and the ramp hold calls
-// to their own rates. But while too many calls break, it is the least of all rates, halved.
-func (p *Law) paced(now time.Time) (rate float64, by limiter.Bound) {
+// pacedRate returns the rate at which calls are spaced, and the bound that gives it. The quota and
+// the ramp hold calls to their own rates. But while too many calls break, it is half of the least
+// of all rates.
+func (p *Law) pacedRate(now time.Time) (rate float64, by limiter.Bound) {
 	if p.errors.Slows() && p.Slowed(now) > 0 {
 		return p.pace(now), limiter.BoundErrors
 	}
@@ -115,7 +116,7 @@ func (p *Law) Tick(_ time.Time, blocked bool) { p.heldBack = blocked }
 func (p *Law) Sent(now time.Time, c limiter.Cost, inFlight int) limiter.Ticket {
 	p.quota.Take(now, c)
 	p.lastHeldBack = p.heldBack
-	rate, _ := p.paced(now)
+	rate, _ := p.pacedRate(now)
 	p.pacer.Take(now, rate)
 	if p.ramp.Active(now) {
 		p.ramp.Take(now)
@@ -163,13 +164,13 @@ func (p *Law) correctCost(now time.Time, n limiter.News) {
 		return
 	}
 	actual := n.Actual
-	if p.wipedOut(n) {
+	if p.drainedSince(n) {
 		actual.Input, actual.Output = max(actual.Input, n.Cost.Input), max(actual.Output, n.Cost.Output)
 	}
 	p.quota.Settle(now, n.Cost, actual)
 }
 
-func (p *Law) wipedOut(n limiter.News) bool {
+func (p *Law) drainedSince(n limiter.News) bool {
 	return !n.Sent.After(p.drainedAt) && !p.drainedAt.IsZero()
 }
 
@@ -208,9 +209,9 @@ func (p *Law) observed(now time.Time) float64 {
 	return cmp.Or(p.answered.PerSecond(p.flowTime(now)), p.sent.PerSecond(p.flowTime(now)))
 }
 
-// used returns the pace that was refused: the one that held calls, if they came near it; else
-// the observed rate.
-func (p *Law) used(now time.Time, pace float64) float64 {
+// usedRate returns the pace that was refused. That is the pace that held calls back, if they came
+// near it, and else the observed rate.
+func (p *Law) usedRate(now time.Time, pace float64) float64 {
 	x := p.observed(now)
 	if p.lastHeldBack && pace < 2*x {
 		x = max(x, pace)
@@ -228,13 +229,13 @@ func (p *Law) Refused(now time.Time, n limiter.News) limiter.Refusal {
 	// ones are those of probes. A ramp that a user shaped is a policy of its own: it climbs to
 	// the user's target, whatever was learned.
 	if !n.Probe && p.rampConfig == (limiter.RampConfig{}) {
-		used := p.used(now, pace)
+		used := p.usedRate(now, pace)
 		if free {
 			p.rate.Aim(now, used)
 		}
 		p.rate.Refused(now, used, false)
 	}
-	p.stop(now)
+	p.stopFlow(now)
 	if p.aboutRate {
 		p.quota.Drain(now) // the model said that there was room, the server says that there is not
 		p.drainedAt = now
@@ -245,7 +246,7 @@ func (p *Law) Refused(now time.Time, n limiter.News) limiter.Refusal {
 // Straggled is part of [limiter.Law].
 func (p *Law) Straggled(now time.Time, n limiter.News) time.Time {
 	if !n.Overheard {
-		p.giveBack(now, n)
+		p.refund(now, n)
 	}
 	if !n.Directed {
 		return time.Time{}
@@ -254,10 +255,10 @@ func (p *Law) Straggled(now time.Time, n limiter.News) time.Time {
 	return p.cooldown.Until()
 }
 
-// giveBack returns the charge of a call that was refused.
-func (p *Law) giveBack(now time.Time, n limiter.News) {
+// refund gives back the charge of a call that was refused.
+func (p *Law) refund(now time.Time, n limiter.News) {
 	p.correctCost(now, n)
-	if !p.wipedOut(n) {
+	if !p.drainedSince(n) {
 		p.quota.Refund(now, n.Cost)
 	}
 }
@@ -271,7 +272,7 @@ func (p *Law) Vanished(now time.Time, n limiter.News) {
 
 // neverLeft gives back the charge of a call of which nothing reached the wire.
 func (p *Law) neverLeft(now time.Time, n limiter.News) {
-	if n.Unsent && !p.wipedOut(n) {
+	if n.Unsent && !p.drainedSince(n) {
 		p.quota.Refund(now, n.Cost)
 	}
 }
@@ -284,12 +285,12 @@ func (p *Law) Broken(now time.Time) {
 	p.ramp.Stop()
 	p.aboutRate = false
 	p.errors.Broken()
-	p.stop(now)
+	p.stopFlow(now)
 }
 
-// stop stops the clock that measures the flow. While the lane is held, or a probe flies,
-// nothing flows, and that says nothing of the rate that the server took.
-func (p *Law) stop(now time.Time) {
+// stopFlow stops the clock of the flow. While the lane is held, or only a probe is under way,
+// nothing flows. That time says nothing of the rate that the server takes.
+func (p *Law) stopFlow(now time.Time) {
 	if p.stoppedAt.IsZero() {
 		p.stoppedAt = now
 	}

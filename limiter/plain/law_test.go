@@ -70,7 +70,7 @@ func TestUsedPace(t *testing.T) {
 			p.answered.Add(noon.Add(time.Duration(i) * 100 * time.Millisecond))
 		}
 		p.lastHeldBack = c.bound
-		near(t, "used", p.used(at(10), c.pace), c.wants, 0.2)
+		near(t, "used", p.usedRate(at(10), c.pace), c.wants, 0.2)
 	}
 }
 

@@ -57,7 +57,7 @@ func (p *Law) Restore(now time.Time, memory limiter.Memory) error {
 func (p *Law) recallRate(now time.Time, memory *limiter.PlainMemory) {
 	c := completeRate(p.rateConfig)
 	if rate := measure.Sane(memory.Rate, 1e-6, limiter.MaxRate); rate > 0 {
-		p.rate.put(c, rate)
+		p.rate.set(c, rate)
 		p.rate.Aim(now, measure.Sane(memory.Goal, 1e-6, limiter.MaxRate))
 		p.climbed = true
 	}

@@ -102,7 +102,7 @@ func (r *rate) Anchor(observed float64) {
 	if r.limit > 0 || !measure.Positive(observed) {
 		return
 	}
-	r.put(completeRate(r.config), observed)
+	r.set(completeRate(r.config), observed)
 }
 
 // Success raises the limit after a call that was answered. Without a limit it only counts the
@@ -175,10 +175,10 @@ func (r *rate) decrease(now time.Time, c limiter.RateConfig, observed float64) {
 		from = measure.OrElse(r.answered.PerSecond(now), rateBlind)
 	}
 	r.grownUntil = now
-	r.put(c, from*c.Decrease)
+	r.set(c, from*c.Decrease)
 }
 
-func (r *rate) put(c limiter.RateConfig, x float64) { r.limit = clamp(c, x) }
+func (r *rate) set(c limiter.RateConfig, x float64) { r.limit = clamp(c, x) }
 
 // completeRamp returns c with the defaults.
 func completeRamp(c limiter.RampConfig) limiter.RampConfig {
