@@ -34,9 +34,9 @@ func (m *Law) Refused(now time.Time, n limiter.News) limiter.Refusal {
 		return m.refusedInDrought(t, &n)
 	}
 	if m.blameTokenLimit(t, &n) {
-		return m.cool(t, &n, nil)
+		return m.coolLane(t, &n, nil)
 	}
-	if m.atOnce(&n) { // calls that leave at one moment overtake each other
+	if m.refusedAtOnce(&n) { // calls that leave at one moment overtake each other
 		n.Ticket.Beside = uint16(min(m.inFlight, math.MaxUint16))
 	}
 	m.takeRefusedFate(t, sent, &n)
@@ -69,7 +69,7 @@ func (m *Law) noteRefusal(t, sent float64, n *limiter.News) (sighted bool) {
 	if n.Latency > 0 {
 		m.refusalDelay += delayWeight * (n.Latency.Seconds() - m.refusalDelay)
 	}
-	m.sends.refuse(sent, n.Cost.Requests)
+	m.sends.bookRefusal(sent, n.Cost.Requests)
 	m.countEnded(t, false)
 	m.takeKnownFates(t, n.Ticket.Number)
 	for k := range m.gauges {
@@ -89,24 +89,24 @@ func (m *Law) judge(t, sent float64, n *limiter.News, sighted bool) limiter.Refu
 	bin := paceBin(pace)
 	switch {
 	case m.overCap(ticket, bin):
-		return m.first(t, n)
+		return m.letItemGoFirst(t, n)
 	case sighted && m.headersSayEmpty(t, n):
-		return m.cool(t, n, nil)
+		return m.coolLane(t, n, nil)
 	case m.mayBeCap(n):
-		m.crowd.ask(ticket, m.fates.next)
+		m.crowd.guessCap(ticket, m.fates.next)
 		return limiter.Refusal{Alone: true}
 	case m.estimate.try != nil && sent >= m.estimate.try.began && m.chance.share(bin) < plainShare:
-		l := m.learn(t, sent, pace, 0)
-		m.chance.calm()
-		return m.cool(t, n, l)
+		taught := m.learn(t, sent, pace, 0)
+		m.chance.resetSums()
+		return m.coolLane(t, n, taught)
 	case m.trial != nil:
 		return m.refusedInTrial(t, sent, n, bin)
 	}
 	letIn := m.chance.letInRow
 	alarm := m.chance.soundsAlarm(bin, pace)
-	m.chance.strike(bin, n)
+	m.chance.bookRefusal(bin, n)
 	if !alarm {
-		return m.alone(t, n)
+		return m.delayItem(t, n)
 	}
 	return m.raiseAlarm(t, sent, n, letIn)
 }
@@ -119,40 +119,44 @@ func (m *Law) overCap(ticket *limiter.Ticket, bin int) bool {
 		if c.holds(ticket, m.fates.next) {
 			return true
 		}
-		m.wrongCap()
+		m.dropGuessedCap()
 	}
-	return m.trial == nil && m.crowd.explains(ticket, m.fates.next, int(m.refusalRow), m.share(), m.chance.share(bin))
+	return m.trial == nil && m.crowd.explains(ticket, m.fates.next, int(m.refusalRow), m.refusedShare(), m.chance.share(bin))
 }
 
 // mayBeCap reports whether to guess a cap from a refusal. It must be the first refusal of all,
 // in a search, come at once, name no wait and strike a call that was not alone.
 func (m *Law) mayBeCap(n *limiter.News) bool {
-	return m.refusals == 1 && m.estimate.search != nil && n.Ticket.Beside > 0 && m.atOnce(n) && !n.NamesWait()
+	return m.refusals == 1 && m.estimate.search != nil && n.Ticket.Beside > 0 && m.refusedAtOnce(n) && !n.NamesWait()
 }
 
-// soon is the largest part of the gap between two calls that a refusal may take to be at once.
-const soon = 0.25
+// atOnceShare is the largest part of the gap between two calls that a refusal may take to be at once.
+const atOnceShare = 0.25
 
-// atOnce reports whether a refusal came long before another call was to leave: as many are
+// refusedAtOnce reports whether a refusal came long before another call was to leave: as many are
 // in flight now as there were when the server refused.
-func (m *Law) atOnce(n *limiter.News) bool { return n.Latency.Seconds()*float64(n.Ticket.Pace) < soon }
+func (m *Law) refusedAtOnce(n *limiter.News) bool {
+	return n.Latency.Seconds()*float64(n.Ticket.Pace) < atOnceShare
+}
 
-// wrongCap takes a guess back: chance or the pace caused the refusal that suggested it.
-func (m *Law) wrongCap() {
+// dropGuessedCap drops a guessed cap, and books the refusal that suggested it as one by chance or
+// pace.
+func (m *Law) dropGuessedCap() {
 	m.chance.paces.book(paceBin(m.crowd.cap.guess.pace), true)
 	m.crowd.cap = nil
 }
 
-// first lets the item go as soon as a place is free, or as the server said, and the lane flow.
-func (m *Law) first(t float64, n *limiter.News) limiter.Refusal {
+// letItemGoFirst lets a refused item go as soon as a place is free, or when the server said. The
+// lane flows on.
+func (m *Law) letItemGoFirst(t float64, n *limiter.News) limiter.Refusal {
 	if n.NamesWait() {
-		return m.alone(t, n)
+		return m.delayItem(t, n)
 	}
 	return limiter.Refusal{Alone: true}
 }
 
-// alone lets the item wait, and the lane flow.
-func (m *Law) alone(t float64, n *limiter.News) limiter.Refusal {
+// delayItem lets only the refused item wait. The lane flows on.
+func (m *Law) delayItem(t float64, n *limiter.News) limiter.Refusal {
 	wait := (0.5 + m.rng.Float64()) * max(droughtLeast, 2*m.refusalDelay)
 	if n.NamesWait() {
 		wait = m.directed(n)
@@ -165,9 +169,9 @@ func (m *Law) directed(n *limiter.News) float64 {
 	return n.RetryAfter.Seconds() * (1 + directedSpread*m.rng.Float64())
 }
 
-// cool has the lane hold. l is the lesson of the refusal, if there is one.
-func (m *Law) cool(t float64, n *limiter.News, l *lesson) limiter.Refusal {
-	m.drought = &drought{began: t, refusals: 1, busy: n.Overloaded, lesson: l, pace: m.lastPace}
+// coolLane lets the whole lane hold after a refusal. l is what the refusal taught; nil: nothing.
+func (m *Law) coolLane(t float64, n *limiter.News, taught *lesson) limiter.Refusal {
+	m.drought = &drought{began: t, refusals: 1, busy: n.Overloaded, lesson: taught, pace: m.lastPace}
 	return m.holdLane(t, n)
 }
 
@@ -220,25 +224,25 @@ func (m *Law) headersSayEmpty(t float64, n *limiter.News) bool {
 func (m *Law) raiseAlarm(t, sent float64, n *limiter.News, letIn float64) limiter.Refusal {
 	pace := float64(n.Ticket.Pace)
 	bin, excess := paceBin(pace), m.chance.excess()
-	l := m.learn(t, sent, pace, excess)
-	m.chance.calm()
+	taught := m.learn(t, sent, pace, excess)
+	m.chance.resetSums()
 	if m.estimate.search == nil {
-		m.beginTrial(t, pace, bin, excess, l)
+		m.beginTrial(t, pace, bin, excess, taught)
 	}
 	if letIn == 0 || m.estimate.search != nil {
-		return m.cool(t, n, l)
+		return m.coolLane(t, n, taught)
 	}
-	return m.alone(t, n)
+	return m.delayItem(t, n)
 }
 
 // beginTrial begins a trial: calls leave slower, to see whether the pace is to blame for the
 // refusals.
-func (m *Law) beginTrial(t, pace float64, bin int, excess float64, l *lesson) {
+func (m *Law) beginTrial(t, pace float64, bin int, excess float64, taught *lesson) {
 	m.chance.paces.fade(bin, trialFresh)
 	calls, refused := m.chance.paces.below(bin)
 	m.trial = &trial{
-		bin: bin, began: t, excess: excess, calls: calls, refused: refused, before: l.before,
-		pace: min(trialShare*m.believed(), trialShare*pace*(1-excess), trialBin*paceOf(bin)),
+		bin: bin, began: t, excess: excess, calls: calls, refused: refused, before: taught.before,
+		pace: min(trialShare*m.believed(), trialShare*pace*(1-excess), trialBin*paceOfBin(bin)),
 	}
 	if excess > 0.5 && m.gauges[dimRequests].source != limiter.Seen {
 		m.blamePace()
@@ -255,13 +259,13 @@ func (m *Law) refusedInTrial(t, sent float64, n *limiter.News, bin int) limiter.
 		m.trial.count(&f, bin)
 	}
 	if sent >= m.trial.began && bin < m.trial.bin {
-		m.chance.strike(bin, n)
+		m.chance.bookRefusal(bin, n)
 		if m.refusalRow >= droughtRow {
-			return m.cool(t, n, nil)
+			return m.coolLane(t, n, nil)
 		}
 	}
 	m.concludeTrial(t)
-	return m.alone(t, n)
+	return m.delayItem(t, n)
 }
 
 // droughtRow is the number of refusals in a row, at the slower pace of a trial, that mean that
@@ -270,19 +274,19 @@ const droughtRow = 3
 
 // concludeTrial ends the trial if it has come to a verdict, and carries that out.
 func (m *Law) concludeTrial(t float64) {
-	r := m.trial
-	switch r.verdict() {
+	ended := m.trial
+	switch ended.verdict() {
 	case byChance:
 		m.blameChance(t)
 	case byPace:
-		if m.gauges[dimRequests].source != limiter.Seen || r.odds() < -headerNats {
+		if m.gauges[dimRequests].source != limiter.Seen || ended.odds() < -headerNats {
 			m.blamePace()
 		}
 	case tooFast:
 		if m.gauges[dimRequests].source == limiter.Seen {
 			m.blamePace() // the next header would put the pace back
 		} else {
-			m.searchBelow(r.pace * (1 - r.refused/r.calls))
+			m.searchBelow(ended.pace * (1 - ended.refused/ended.calls))
 		}
 	}
 }
@@ -290,11 +294,11 @@ func (m *Law) concludeTrial(t float64) {
 // endLongTrial ends a trial that has lasted for too long, by what is more likely. A trial of
 // headers goes on: a few calls do not convict them.
 func (m *Law) endLongTrial(t float64) {
-	r := m.trial
-	if t-r.began < trialMost || m.gauges[dimRequests].source == limiter.Seen {
+	ended := m.trial
+	if t-ended.began < trialMost || m.gauges[dimRequests].source == limiter.Seen {
 		return
 	}
-	if r.odds() < 0 {
+	if ended.odds() < 0 {
 		m.blamePace()
 	} else {
 		m.blameChance(t)
@@ -305,7 +309,7 @@ func (m *Law) endLongTrial(t float64) {
 // pace, they are wrong.
 func (m *Law) blamePace() {
 	m.trial = nil
-	m.chance.calm()
+	m.chance.resetSums()
 	m.estimate.confirmed = m.estimate.search == nil
 	if g := &m.gauges[dimRequests]; g.source == limiter.Seen {
 		m.distrustHeaders(g)
@@ -315,18 +319,18 @@ func (m *Law) blamePace() {
 // blameChance ends the trial and takes back the rate that the alarm taught. A rate that no trial
 // ever confirmed is searched anew, from the pace that proved innocent.
 func (m *Law) blameChance(t float64) {
-	r := m.trial
+	ended := m.trial
 	m.trial = nil
-	m.chance.calm()
+	m.chance.resetSums()
 	g := &m.gauges[dimRequests]
 	t = max(t, g.at) // a call left at t, and the level is already known for a later moment
 	level := g.levelAt(t)
-	m.estimate = r.before.estimate
-	*g = r.before.gauge
+	m.estimate = ended.before.estimate
+	*g = ended.before.gauge
 	g.level, g.at = min(level, g.capacity), t
 	if g.source == limiter.Learned && g.ceiling == 0 {
 		if !m.estimate.confirmed {
-			m.forgetRate(paceOf(r.bin))
+			m.forgetRate(paceOfBin(ended.bin))
 		}
 		m.estimate.confirmed = false // a later alarm will not find it confirmed, unless it is again
 	}
@@ -335,7 +339,7 @@ func (m *Law) blameChance(t float64) {
 // searchBelow ends a trial that was too fast itself, and searches for the rate below its pace.
 func (m *Law) searchBelow(pace float64) {
 	m.trial = nil
-	m.chance.calm()
+	m.chance.resetSums()
 	pace = max(pace, floorRate)
 	if s := m.estimate.search; s != nil {
 		s.pace = min(s.pace, pace)
@@ -371,8 +375,8 @@ func (m *Law) endDrought(t, now float64) {
 	}
 }
 
-// recurs reports whether a server that is up again was down not long before. An outage comes
-// once; a window closes again and again.
+// recurs reports whether a server that is up again was down not long before. An outage comes once;
+// a window closes again and again.
 func (m *Law) recurs(t float64, d *drought) bool {
 	return m.downUntil > 0 && d.began-m.downUntil < downApart*(t-d.began)
 }

@@ -66,19 +66,19 @@ func (c *crowd) correct(t *limiter.Ticket) {
 	c.byPace.correct(paceBin(float64(t.Pace)))
 }
 
-// ask takes a refused call for the first beyond a cap. next is the number of the call that
-// leaves next.
-func (c *crowd) ask(t *limiter.Ticket, next uint64) {
-	c.cap = &callCap{most: float64(t.Beside), mostSeen: float64(t.Beside), exact: true, guess: &guess{from: next, pace: float64(t.Pace)}}
+// guessCap guesses a cap: it takes a refused call for the first beyond it. next is the number of
+// the next call to leave.
+func (c *crowd) guessCap(ticket *limiter.Ticket, next uint64) {
+	c.cap = &callCap{most: float64(ticket.Beside), mostSeen: float64(ticket.Beside), exact: true, guess: &guess{from: next, pace: float64(ticket.Pace)}}
 }
 
-// answered takes the answer to a call, and reports whether it shows a guess to be wrong.
-func (c *crowd) answered(t *limiter.Ticket) (wrong bool) {
-	if c.cap == nil || c.cap.guess == nil || t.Number < c.cap.guess.from {
+// refutesGuess reports whether the answer to a call shows that a guessed cap is wrong.
+func (c *crowd) refutesGuess(ticket *limiter.Ticket) (wrong bool) {
+	if c.cap == nil || c.cap.guess == nil || ticket.Number < c.cap.guess.from {
 		return false
 	}
 	c.cap.guess.tryingMore = true
-	return float64(t.Beside) >= c.cap.most
+	return float64(ticket.Beside) >= c.cap.most
 }
 
 // holds reports whether a guessed cap explains the refusal of a call, and adjusts the guess. next
@@ -136,14 +136,14 @@ func (c *callCap) refused(ticket *limiter.Ticket, next uint64) bool {
 	return true
 }
 
-// letIn takes a call that was let in although it took the last place. The cap may be a little
+// raise counts a call that was let in although it took the last place. The cap may then be a little
 // higher, and more so the more such calls there are.
-func (c *callCap) letIn(gap, beside float64) {
+func (c *callCap) raise(gap, inFlight float64) {
 	c.letInAtEdge++
 	sure := min(1, c.letInAtEdge/min(4*min(100, max(5, 10/gap)), capSure*c.most))
-	c.mostSeen = max(c.mostSeen, beside+1)
+	c.mostSeen = max(c.mostSeen, inFlight+1)
 	more := c.most * (1 + min(capMost, capStep+math.Ln2/doubling*gap*sure*sure))
-	c.most = max(c.most, min(more, 1+(1+capAhead)*(beside+1)))
+	c.most = max(c.most, min(more, 1+(1+capAhead)*(inFlight+1)))
 }
 
 // places returns the number of calls that may be in flight.
@@ -174,18 +174,18 @@ const (
 // percentile is over the target (additive increase, multiplicative decrease). The zero value is
 // ready, with the default target.
 type localWindow struct {
-	Target   time.Duration // 0: DefaultLocalTarget
-	size     float64
-	slow     bool // the target was once near: growth is by small steps from then on
-	inFlight int
-	cutAt    time.Time
+	Target     time.Duration // 0: DefaultLocalTarget
+	size       float64
+	nearTarget bool // the target was once near: growth is by small steps from then on
+	inFlight   int
+	cutAt      time.Time
 
 	// Since the last judgement.
-	peak    int               // most in flight
-	answers int32             // of which took
-	hard    int32             // more than the easy share of the target,
-	over    int32             // more than the target,
-	shares  [localBins]uint16 // and which share of it, in quarters of an octave from a sixty-fourth to a quarter and more
+	peak     int               // most in flight
+	answers  int32             // of which took
+	overEasy int32             // more than the easy share of the target,
+	over     int32             // more than the target,
+	shares   [localBins]uint16 // and which share of it, in quarters of an octave from a sixty-fourth to a quarter and more
 }
 
 // Size returns the number of calls that may be in flight.
@@ -208,7 +208,7 @@ func (w *localWindow) Ended() { w.inFlight = max(0, w.inFlight-1) }
 // recall takes up a size that was saved.
 func (w *localWindow) recall(size float64) {
 	if size = measure.Sane(size, 1, window.Most); size > 0 {
-		w.size, w.slow = size, true
+		w.size, w.nearTarget = size, true
 	}
 }
 
@@ -218,14 +218,14 @@ func (w *localWindow) Answered(latency time.Duration) {
 	w.answers++
 	w.shares[min(localBins-1, paceBin(localFine*share))]++
 	if share > localEasy {
-		w.hard++
+		w.overEasy++
 	}
 	if share > 1 {
 		w.over++
 	}
 	if int(w.answers) >= max(localSample, w.Size()/2) {
 		w.judge()
-		w.answers, w.hard, w.over, w.peak, w.shares = 0, 0, 0, w.inFlight, [localBins]uint16{}
+		w.answers, w.overEasy, w.over, w.peak, w.shares = 0, 0, 0, w.inFlight, [localBins]uint16{}
 	}
 }
 
@@ -239,7 +239,7 @@ func (w *localWindow) share() float64 {
 	for ; above <= w.rank(); above += int32(w.shares[bin]) {
 		bin--
 	}
-	return paceOf(bin+1) / localFine
+	return paceOfBin(bin+1) / localFine
 }
 
 // judge sets the size of the window after a round of answers. It shrinks if too many were over the
@@ -250,25 +250,25 @@ func (w *localWindow) judge() {
 	if size == 0 {
 		size = localStart
 	}
-	w.slow = w.slow || w.hard > w.rank()
+	w.nearTarget = w.nearTarget || w.overEasy > w.rank()
 	switch {
 	case w.over > w.rank():
 		size *= localCut
 	case float64(w.peak) < localUsed*math.Floor(size): // it was not full: the round says nothing of a larger one
-	case w.slow:
+	case w.nearTarget:
 		size += max(1, window.Creep*size)
 	default:
-		size *= leap(w.share())
+		size *= growthFactor(w.share())
 	}
 	w.size = min(window.Most, max(1, size))
 }
 
-// leap returns the factor by which the calls in flight may grow, where latency is that share of
-// the target. With n times as many calls, a server that takes one at a time takes n times as
-// long, and every other server less. A factor that keeps even that one under the easy share is
-// no risk. Calls that began together are judged by the first half to end, which has waited half
-// as long as the last. The rest of the 2.2 covers answers from before a leap.
-func leap(share float64) float64 {
+// growthFactor returns by how much the calls in flight may grow where latency is that share of the
+// target. With n times as many calls, a server that takes one at a time takes n times as long, and
+// every other server less. A factor that keeps even that one under the easy share is no risk. Calls
+// that began together are judged by the first half to end, which has waited half as long as the
+// last. The rest of the 2.2 covers answers from before the growth.
+func growthFactor(share float64) float64 {
 	return min(localLeap, max(localGrow, localEasy/2.2/share))
 }
 
@@ -278,6 +278,6 @@ func (w *localWindow) Faulted(now time.Time) {
 	if !w.cutAt.IsZero() && now.Sub(w.cutAt) < window.Rest {
 		return
 	}
-	w.cutAt, w.slow = now, true
+	w.cutAt, w.nearTarget = now, true
 	w.size = max(1, float64(w.Size())*window.Fault)
 }

@@ -112,7 +112,7 @@ func TestCapMovesAtItsEdge(t *testing.T) {
 	want(t, "places", c.places(), 1)
 	for range 500 {
 		before := c.most
-		if c.letIn(0.1, c.most); c.most <= before || c.most > before*(1+capMost)+1e-9 {
+		if c.raise(0.1, c.most); c.most <= before || c.most > before*(1+capMost)+1e-9 {
 			t.Fatalf("let in at the edge: %v after %v", c.most, before)
 		}
 	}
@@ -139,13 +139,13 @@ func TestAFlightLowersACapOnce(t *testing.T) {
 // rises.
 func TestCapRisesFasterWhenSure(t *testing.T) {
 	c := callCap{most: 40}
-	c.letIn(0.1, c.most)
+	c.raise(0.1, c.most)
 	first := c.most - 40
 	for range 200 {
-		c.letIn(0.1, c.most)
+		c.raise(0.1, c.most)
 	}
 	before := c.most
-	c.letIn(0.1, c.most)
+	c.raise(0.1, c.most)
 	if later := (c.most - before) / before * 40; later <= first {
 		t.Errorf("it rose by %v at first, and by %v when sure", first, later)
 	}

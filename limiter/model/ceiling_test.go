@@ -16,7 +16,7 @@ import (
 func configuredServer(l limiter.Limits, c limiter.Cost, late float64) func(float64, int) reply {
 	var pails [dims]*pail
 	var arrived, n float64
-	for k, cost := range spread(c) {
+	for k, cost := range perDimension(c) {
 		if per := l.PerMinute(dimensionOf[k]) / 60; per > 0 {
 			pails[k] = fullPail(per, max(cost, per*measure.OrElseDuration(l.Burst, limiter.DefaultBurst).Seconds()))
 		}
@@ -25,7 +25,7 @@ func configuredServer(l limiter.Limits, c limiter.Cost, late float64) func(float
 		n++
 		arrived = max(arrived, t+late*math.Mod(n*0.618, 1))
 		for k, p := range pails {
-			if p != nil && !p.takes(arrived, spread(c)[k]-1e-6) {
+			if p != nil && !p.takes(arrived, perDimension(c)[k]-1e-6) {
 				return reply{kind: isRefused, after: 0.1}
 			}
 		}

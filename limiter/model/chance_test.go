@@ -62,7 +62,7 @@ func TestChanceStrikesAsRecomputed(t *testing.T) {
 			near(t, "creep", c.creep, creep, 1e-6)
 			if got {
 				alarms++
-				c.calm()
+				c.resetSums()
 				r.since = nil
 			}
 		}
@@ -110,7 +110,7 @@ func TestAnItemRefusedAgainAndAgainIsNotChances(t *testing.T) {
 		for item := range 2000 {
 			var n limiter.News
 			for rng.Float64() < strikes || item%100 == 0 && n.Refusals < 40 {
-				c.strike(10, &n)
+				c.bookRefusal(10, &n)
 				n.Refusals++
 			}
 			c.paces.book(10, false)
@@ -132,7 +132,7 @@ func TestAlarmsAreRareAndQuick(t *testing.T) {
 			c.letInRow++
 		} else if c.soundsAlarm(20, 5) {
 			alarms++
-			c.calm()
+			c.resetSums()
 		}
 	}
 	if alarms > 100 { // of ten thousand refusals

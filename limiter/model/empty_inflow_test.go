@@ -27,7 +27,7 @@ func TestEbbed(t *testing.T) {
 			at := 1 + 0.002*float64(i+1)
 			s.add(at, one)
 			if float64(i) < c.refused {
-				s.refuse(at, 1)
+				s.bookRefusal(at, 1)
 			}
 		}
 		want(t, fmt.Sprintf("of %v calls %v refused", c.calls, c.refused), s.emptyInflow(interval{1, 2, 1000}), c.want)

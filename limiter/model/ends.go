@@ -28,8 +28,8 @@ func (m *Law) Answered(now time.Time, n limiter.News) {
 	}
 	m.answered.Add(now)
 	m.countEnded(t, false)
-	if m.crowd.answered(&n.Ticket) {
-		m.wrongCap()
+	if m.crowd.refutesGuess(&n.Ticket) {
+		m.dropGuessedCap()
 	}
 	if m.isLocal && n.Good {
 		m.local.Answered(n.Latency)
@@ -108,7 +108,7 @@ func (m *Law) noteEnd(now, sent time.Time, failed bool) {
 	if span := t - from; span >= easedLeast {
 		pace = m.sends.sent(from, t) / span
 	}
-	if !m.queues() {
+	if !m.onlyQueues() {
 		pace = min(pace, m.believed())
 	}
 	m.slowPace = float32(max(floorRate, m.errors.Slowed(now)*pace))
@@ -184,7 +184,7 @@ func (m *Law) correctCost(t float64, n *limiter.News) {
 		return
 	}
 	m.correct(n)
-	charged, actual := m.charged(n), spread(n.Actual.Drawn())
+	charged, actual := m.charged(n), perDimension(n.Actual.Drawn())
 	for k := dimTokens; k < m.used; k++ {
 		m.drawUser(k, t, charged[k], actual[k]-charged[k])
 		if g := &m.gauges[k]; g.source == limiter.Configured || g.source == limiter.Learned {
@@ -205,7 +205,7 @@ func (m *Law) weighedCost(n *limiter.News) limiter.Cost {
 }
 
 // charged returns the charge of a call when it left, by dimension.
-func (m *Law) charged(n *limiter.News) [dims]float64 { return spread(m.weighedCost(n)) }
+func (m *Law) charged(n *limiter.News) [dims]float64 { return perDimension(m.weighedCost(n)) }
 
 const (
 	factorWeight = 0.05 // of a new answer in the factor
@@ -248,10 +248,10 @@ func (m *Law) readHeaders(t float64, n *limiter.News) bool {
 			continue
 		}
 		found = true
-		m.use(k)
+		m.markUsed(k)
 		g := &m.gauges[k]
 		if g.takeSighting(k, s, &m.sends, m.seconds(n.Sent), t, m.drewBefore(k, n)) && k == dimRequests {
-			m.otherLimit()
+			m.forgetOtherLimit()
 		}
 		if g.outgrown() && k == dimRequests {
 			m.distrustHeaders(g)
@@ -267,7 +267,7 @@ func (m *Law) drewBefore(k int, n *limiter.News) float64 {
 	if !n.Overheard {
 		return 0
 	}
-	drew := m.lastPace * max(0, spread(m.weigh(n.Cost))[k])
+	drew := m.lastPace * max(0, perDimension(m.weigh(n.Cost))[k])
 	return min(drew, burstCap*m.gauges[k].refill)
 }
 

@@ -83,12 +83,12 @@ func (m *Law) beliefs() beliefs {
 // try.
 func (m *Law) learn(t, sent, pace, excess float64) *lesson {
 	e, g := &m.estimate, &m.gauges[dimRequests]
-	l := &lesson{interval: interval{e.anchor, sent, pace}, before: m.beliefs()}
+	taught := &lesson{interval: interval{e.anchor, sent, pace}, before: m.beliefs()}
 	if e.search == nil && e.try == nil {
-		l.from = max(l.from, sent-historySpan)
+		taught.from = max(taught.from, sent-historySpan)
 	}
-	l.accepted = m.sends.accepted(l.from, sent)
-	enough := l.accepted >= evidenceLeast && (sent-l.from >= evidenceSpan || sent-l.from >= tryLeast && l.accepted >= evidenceMany)
+	taught.accepted = m.sends.accepted(taught.from, sent)
+	enough := taught.accepted >= evidenceLeast && (sent-taught.from >= evidenceSpan || sent-taught.from >= tryLeast && taught.accepted >= evidenceMany)
 	switch {
 	case e.search != nil && (!e.search.refused || !enough):
 		e.search.slowDown(sent, pace, excess, m.sends.accepted(-1, sent), t-sent)
@@ -96,11 +96,11 @@ func (m *Law) learn(t, sent, pace, excess float64) *lesson {
 			e.anchor = sent
 		}
 		e.emptied = interval{sent, t, pace}
-		return l
+		return taught
 	case e.search != nil:
-		m.endSearch(g, l)
+		m.endSearch(g, taught)
 	case enough:
-		m.addEvidence(g, l)
+		m.addEvidence(g, taught)
 	case g.source != limiter.Seen: // too soon after the last one to say how much flows in
 		m.setRate(g, min(g.refill, max(pace*(1-excess), g.refill/2)))
 		e.every = min(tryMost, trySure*e.every)
@@ -111,62 +111,62 @@ func (m *Law) learn(t, sent, pace, excess float64) *lesson {
 		g.source = limiter.Learned
 		m.settleLevel(g, sent, t)
 	}
-	return l
+	return taught
 }
 
 // slowDown continues the search below a pace that was too fast. delay is the seconds after which
 // the refusal was heard. What leaves until the second alarm is heard is refused, too. If that is
 // many calls, the search continues from well below. If it is few, they are evidence of a cap.
-func (r *search) slowDown(sent, pace, excess, accepted, delay float64) {
-	r.over = pace
-	if !r.refused {
-		r.refused, r.first, r.accepted = true, sent, accepted
-		r.pace = max(accepted/(searchMinute+sent), max(pace/searchFall, min(pace, searchWave/delay))*(1-excess), searchFloor)
+func (rising *search) slowDown(sent, pace, excess, accepted, delay float64) {
+	rising.over = pace
+	if !rising.refused {
+		rising.refused, rising.first, rising.accepted = true, sent, accepted
+		rising.pace = max(accepted/(searchMinute+sent), max(pace/searchFall, min(pace, searchWave/delay))*(1-excess), searchFloor)
 		return
 	}
-	r.pace = max(min(r.pace, pace*(1-excess)), searchFloor)
+	rising.pace = max(min(rising.pace, pace*(1-excess)), searchFloor)
 }
 
 // depth returns what the bucket held at first, if it refills at that rate.
 func (r *search) depth(rate float64) float64 { return max(1, r.accepted-rate*r.first) }
 
 // endSearch ends the search with the rate that the lesson shows.
-func (m *Law) endSearch(g *gauge, l *lesson) {
+func (m *Law) endSearch(g *gauge, taught *lesson) {
 	e := &m.estimate
 	search := e.search
-	was := m.sends.refillRate(l.interval, search.depth)
-	e.inflow.begin(&m.sends, l.interval, search.depth(was), m.sends.emptyInflow(e.emptied))
+	rateBefore := m.sends.refillRate(taught.interval, search.depth)
+	e.inflow.begin(&m.sends, taught.interval, search.depth(rateBefore), m.sends.emptyInflow(e.emptied))
 	g.source = limiter.Learned
-	m.use(dimRequests)
+	m.markUsed(dimRequests)
 	rate := e.inflow.rate()
 	m.setRate(g, rate)
 	g.capacity = max(1, 1.5*rate, search.depth(rate))
-	g.level, g.at = 0, l.to
-	e.search, e.every = nil, tryEach(g)
+	g.level, g.at = 0, taught.to
+	e.search, e.every = nil, firstTryGap(g)
 }
 
 // addEvidence adds the evidence of an alarm to the earlier evidence, and sets the rate by both.
-func (m *Law) addEvidence(g *gauge, l *lesson) {
+func (m *Law) addEvidence(g *gauge, taught *lesson) {
 	e := &m.estimate
-	was := g.refill
+	rateBefore := g.refill
 	if e.try != nil {
-		was = e.try.before
+		rateBefore = e.try.before
 	}
-	e.inflow.addStretch(&m.sends, l.interval, m.sends.emptyInflow(e.emptied))
+	e.inflow.addStretch(&m.sends, taught.interval, m.sends.emptyInflow(e.emptied))
 	if g.source == limiter.Seen {
 		return // headers are in force until they are convicted
 	}
 	m.setRate(g, e.inflow.rate())
-	g.capacity = max(1, g.capacity-max(0, g.levelAt(l.to)))
+	g.capacity = max(1, g.capacity-max(0, g.levelAt(taught.to)))
 	if g.ceiling == 0 { // or it is the user who says how much may be saved up
-		g.capacity = max(g.capacity, m.sends.surplus(max(l.from, l.to-surplusSpan), l.to, g.refill))
+		g.capacity = max(g.capacity, m.sends.surplus(max(taught.from, taught.to-surplusSpan), taught.to, g.refill))
 	}
-	least := tryEach(g)
+	least := firstTryGap(g)
 	switch {
-	case math.Abs(g.refill-was) <= sameRate*was:
+	case math.Abs(g.refill-rateBefore) <= sameRate*rateBefore:
 		e.every = min(tryMost, trySure*max(e.every, least))
 		return
-	case g.refill > was:
+	case g.refill > rateBefore:
 		e.every = least
 	default:
 		e.every = min(tryMost, tryFell*max(e.every, least))
@@ -187,18 +187,18 @@ func (m *Law) setRate(g *gauge, refill float64) {
 
 // redoEstimate estimates the rate of a lesson anew, once the lesson turned out to be about a
 // window. Until it ends, such a window allows nothing beyond the calls let in since it began.
-func (m *Law) redoEstimate(l *lesson, ended float64) {
+func (m *Law) redoEstimate(taught *lesson, ended float64) {
 	g := &m.gauges[dimRequests]
-	if l.accepted < evidenceLeast || g.source == limiter.Seen || ended-l.from < evidenceSpan {
+	if taught.accepted < evidenceLeast || g.source == limiter.Seen || ended-taught.from < evidenceSpan {
 		return
 	}
 	e := &m.estimate
-	whole := lesson{interval: interval{l.from, ended, l.accepted / (ended - l.from)}, accepted: l.accepted}
+	whole := lesson{interval: interval{taught.from, ended, taught.accepted / (ended - taught.from)}, accepted: taught.accepted}
 	if e.search != nil {
-		e.search.accepted, e.search.first = l.accepted, l.to
+		e.search.accepted, e.search.first = taught.accepted, taught.to
 		m.endSearch(g, &whole)
 	} else {
-		e.inflow = l.before.estimate.inflow
+		e.inflow = taught.before.estimate.inflow
 		e.inflow.addStretch(&m.sends, whole.interval, 0) // a window is not empty, but closed
 	}
 	m.setRate(g, e.inflow.rate())
@@ -232,11 +232,11 @@ type try struct {
 	sent   uint64 // calls sent until then
 }
 
-// tryTime returns the least seconds of a try, at a rate.
-func tryTime(rate float64) float64 { return min(tryEvery, max(tryLeast, tryCalls/rate)) }
+// tryDuration returns the least seconds that a try lasts at that rate.
+func tryDuration(rate float64) float64 { return min(tryEvery, max(tryLeast, tryCalls/rate)) }
 
-// tryEach returns the seconds between tries at first.
-func tryEach(g *gauge) float64 { return max(tryTime(g.refill), g.burstSeconds()/4) }
+// firstTryGap returns the seconds between the first tries.
+func firstTryGap(g *gauge) float64 { return max(tryDuration(g.refill), g.burstSeconds()/4) }
 
 // learnFromTime learns from time that passes. A search gets faster while it holds calls back. Where
 // a rate is believed, the law tries a little more from time to time.
@@ -251,13 +251,13 @@ func (m *Law) learnFromTime(t, gap float64, blocked bool) {
 	switch {
 	case !g.known():
 		if blocked && !m.beyondCap() {
-			m.widen(t, min(gap, 1)/m.searchTime())
+			m.speedUpSearch(t, min(gap, 1)/m.searchTime())
 		}
 	case g.source == limiter.Seen || g.ceiling > 0 && g.refill >= 0.999*g.ceiling:
 	case e.try != nil:
 		m.continueTry(t, g)
 	case blocked:
-		m.consider(t, g)
+		m.beginTryWhenDue(t, g)
 	}
 }
 
@@ -265,19 +265,19 @@ func (m *Law) learnFromTime(t, gap float64, blocked bool) {
 // company, and more would leave before a refusal is heard.
 const searchBurst = 2
 
-// widen doubles the pace of a search so many times. It leaps if nobody has asked for longer than
-// a doubling takes. No call has left at the new pace then. So where the search alone paces calls,
-// only a few of them leave at once.
-func (m *Law) widen(t, doublings float64) {
+// speedUpSearch doubles the pace of a search so many times. If nobody has asked for longer than a
+// doubling takes, no call has left at the new pace yet. So where the search alone paces calls, only
+// a few of them may leave at once.
+func (m *Law) speedUpSearch(t, doublings float64) {
 	s := m.estimate.search
 	s.pace *= math.Exp2(doublings)
-	if doublings > 1 && !m.limited() {
+	if doublings > 1 && !m.knowsLimit() {
 		m.credit, m.credited = min(searchBurst, m.creditAt(t, s.pace)), t
 	}
 }
 
-// limited reports whether any limit is known.
-func (m *Law) limited() bool {
+// knowsLimit reports whether any limit is known.
+func (m *Law) knowsLimit() bool {
 	for k := range m.used {
 		if m.gauges[k].known() {
 			return true
@@ -299,8 +299,9 @@ func (m *Law) searchTime() float64 {
 	return d
 }
 
-// consider begins a try when it is time for one.
-func (m *Law) consider(t float64, g *gauge) {
+// beginTryWhenDue begins a try of a higher rate once enough time has passed since the last
+// estimate.
+func (m *Law) beginTryWhenDue(t float64, g *gauge) {
 	e := &m.estimate
 	if (m.crowd.cap == nil || !m.atCap) && t-e.at > e.every {
 		m.tryMore(t, g, tryGain*g.refill)
@@ -316,7 +317,7 @@ func (m *Law) tryMore(t float64, g *gauge, rate float64) {
 func (m *Law) continueTry(t float64, g *gauge) {
 	e := &m.estimate
 	r := e.try
-	step := max(tryTime(max(e.base, floorRate)), g.burstSeconds()/10)
+	step := max(tryDuration(max(e.base, floorRate)), g.burstSeconds()/10)
 	age := t - r.began
 	inDebt := g.levelAt(t) < -max(2, g.refill/2) && age > step/2
 	if !inDebt && age <= 2.5*step {
@@ -337,7 +338,7 @@ func (m *Law) acceptTry(t float64, g *gauge) {
 	m.setRate(g, e.try.rate)
 	g.level = min(g.level, 0)
 	e.inflow.fade()
-	e.at, e.every = t, tryEach(g)
+	e.at, e.every = t, firstTryGap(g)
 	next := g.refill * min(tryFastest, 1+tryGrowth*(gain-1))
 	if g.capped(next) <= g.refill || g.source == limiter.Configured && g.refill >= g.ceiling {
 		e.try = nil

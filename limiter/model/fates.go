@@ -95,13 +95,13 @@ func (f *fates) pop(n uint64, t float64, known *fate) bool {
 	if f.first == f.next {
 		return false
 	}
-	e := f.get(f.first)
-	if f.first >= n && e.at >= t && f.next-f.first <= fatesMost {
+	oldest := f.get(f.first)
+	if f.first >= n && oldest.at >= t && f.next-f.first <= fatesMost {
 		return false
 	}
-	known.at, known.refused, known.silent = e.at, false, e.silent
-	known.ticket.Number, known.ticket.Factor, known.ticket.Longer, known.ticket.Pace = f.first, 0, 0, e.pace
-	known.ticket.Beside, known.ticket.AtCap = e.beside, e.capped
+	known.at, known.refused, known.silent = oldest.at, false, oldest.silent
+	known.ticket.Number, known.ticket.Factor, known.ticket.Longer, known.ticket.Pace = f.first, 0, 0, oldest.pace
+	known.ticket.Beside, known.ticket.AtCap = oldest.beside, oldest.capped
 	f.first++
 	return true
 }
@@ -135,8 +135,8 @@ var quarters = [3]uint64{quarter(1), quarter(2), quarter(3)}
 
 func quarter(n float64) uint64 { return math.Float64bits(math.Exp2(n/4)) & (1<<mantissa - 1) }
 
-// paceOf returns the slowest pace of a bin.
-func paceOf(bin int) float64 { return math.Exp2(float64(bin-16) / 4) }
+// paceOfBin returns the slowest pace of a bin.
+func paceOfBin(bin int) float64 { return math.Exp2(float64(bin-16) / 4) }
 
 // crowdBins divide numbers of calls: each to fifteen, then eighths of an octave, to a
 // thousand and more. With quarters a cap of 96 would lie in a bin that is 17 wide.
@@ -190,13 +190,13 @@ func (t *table) book(bin int, refused bool) {
 	if t.bins == nil {
 		t.bins = new([tableBins]counted)
 	}
-	e := &t.bins[bin]
-	if e.calls >= tableMost {
-		e.calls, e.refused = e.calls/2, e.refused/2
+	entry := &t.bins[bin]
+	if entry.calls >= tableMost {
+		entry.calls, entry.refused = entry.calls/2, entry.refused/2
 	}
-	e.calls++
+	entry.calls++
 	if refused {
-		e.refused++
+		entry.refused++
 	}
 }
 
@@ -223,9 +223,9 @@ func (t *table) fade(bin int, most float64) {
 		return
 	}
 	for i := range t.bins[:bin] {
-		e := &t.bins[i]
-		e.calls = uint8(math.Round(float64(e.calls) * most / calls))
-		e.refused = min(e.calls, uint8(math.Round(float64(e.refused)*most/calls)))
+		entry := &t.bins[i]
+		entry.calls = uint8(math.Round(float64(entry.calls) * most / calls))
+		entry.refused = min(entry.calls, uint8(math.Round(float64(entry.refused)*most/calls)))
 	}
 }
 
@@ -277,7 +277,7 @@ func (m *Law) learnLetIn(t float64, f *fate) {
 		m.endDrought(f.at, t)
 	}
 	if c := m.crowd.cap; c != nil && c.guess == nil && f.ticket.AtCap {
-		c.letIn(1/max(m.lastPace, 1e-3), float64(f.ticket.Beside))
+		c.raise(1/max(m.lastPace, 1e-3), float64(f.ticket.Beside))
 	}
 	if m.trial != nil {
 		m.trial.count(f, bin)
@@ -326,8 +326,8 @@ func (m *Law) takeKnownFates(t float64, n uint64) {
 	}
 }
 
-// share returns the refused share of the latest calls.
-func (m *Law) share() float64 {
+// refusedShare returns the refused share of the latest calls.
+func (m *Law) refusedShare() float64 {
 	return float64(recentCalls-bits.OnesCount64(m.recent)) / recentCalls
 }
 
@@ -388,9 +388,10 @@ func (c *chance) share(bin int) float64 {
 	return s
 }
 
-// strike books a refusal, unless its item was refused often. Chance strikes all items alike. A limit on
-// tokens strikes large items again and again, and would pass for chance.
-func (c *chance) strike(bin int, n *limiter.News) {
+// bookRefusal books a refusal as one by chance, unless its item was refused often. Chance strikes
+// all items alike. A limit on tokens strikes large items again and again, and would pass for
+// chance.
+func (c *chance) bookRefusal(bin int, n *limiter.News) {
 	if n.Refusals < fewRefusals {
 		c.paces.book(bin, true)
 	}
@@ -419,8 +420,8 @@ func (c *chance) soundsAlarm(bin int, pace float64) (alarm bool) {
 // p, in nats; it is negative.
 func lessLikely(p, q float64) float64 { return math.Log((1 - q) / (1 - p)) }
 
-// calm empties the sums once their refusals are explained.
-func (c *chance) calm() { c.flood, c.creep, c.calls, c.refused = 0, 0, 0, 0 }
+// resetSums empties the sums once their refusals are explained.
+func (c *chance) resetSums() { c.flood, c.creep, c.calls, c.refused = 0, 0, 0, 0 }
 
 // excess returns the share of calls that were refused since creep began.
 func (c *chance) excess() float64 {

@@ -27,7 +27,7 @@ func index(d limiter.Dimension) int {
 	return -1
 }
 
-func spread(c limiter.Cost) [dims]float64 {
+func perDimension(c limiter.Cost) [dims]float64 {
 	return [dims]float64{c.Requests, c.Tokens(), c.Input, c.Output}
 }
 
@@ -58,10 +58,10 @@ type gauge struct {
 
 func (g *gauge) known() bool { return g.source != limiter.Unknown }
 
-// draw returns the draw of other clients, as far as it is more than noise. It stays below the
+// othersDraw returns the draw of other clients, as far as it is more than noise. It stays below the
 // refill, which may have been lowered since. Otherwise the level would fall for ever, and no
 // call would leave again.
-func (g *gauge) draw() float64 {
+func (g *gauge) othersDraw() float64 {
 	if g.others >= neighbourFloor*g.refill && !g.isFixed() {
 		return min(g.others, othersMost*g.refill)
 	}
@@ -76,7 +76,7 @@ func (g *gauge) levelAt(t float64) float64 {
 	case g.isFixed():
 		return g.fixed.levelAt(g.level, t)
 	}
-	return min(g.capacity, g.level+(g.refill-g.draw())*(t-g.at))
+	return min(g.capacity, g.level+(g.refill-g.othersDraw())*(t-g.at))
 }
 
 // advance brings the level up to t. It never goes back in time.
@@ -115,15 +115,15 @@ func (g *gauge) take(n float64) { g.takeOf(0, n) }
 
 // takeOf draws n units for a call with that charge. The debt is bounded, but a call may always owe
 // its charge: otherwise calls larger than the bound would leave too often.
-func (g *gauge) takeOf(charged, n float64) {
+func (g *gauge) takeOf(charged, units float64) {
 	if g.fresh {
-		g.fresh, g.level = false, max(g.level, min(n, g.capacity))
+		g.fresh, g.level = false, max(g.level, min(units, g.capacity))
 	}
 	bound := debtSeconds * g.refill
 	if g.source == limiter.Configured {
 		bound = configuredDebtSeconds * g.refill
 	}
-	g.level = min(g.capacity, max(g.level-n, -max(bound, leastDebt, charged)))
+	g.level = min(g.capacity, max(g.level-units, -max(bound, leastDebt, charged)))
 }
 
 // capped returns a refill within the user's ceiling.
@@ -235,12 +235,12 @@ func (m *Law) userLevel(k int, t float64) float64 {
 
 // drawUser draws n units from the bucket of the user's limit, for a call with that charge. A
 // negative n gives units back. The debt is bounded like that of a configured gauge.
-func (m *Law) drawUser(k int, t, charged, n float64) {
+func (m *Law) drawUser(k int, t, charged, units float64) {
 	g := &m.gauges[k]
 	if g.ceiling <= 0 {
 		return
 	}
-	level := max(m.userLevel(k, t)-n, -max(configuredDebtSeconds*g.ceiling, leastDebt, charged))
+	level := max(m.userLevel(k, t)-units, -max(configuredDebtSeconds*g.ceiling, leastDebt, charged))
 	m.users[k] = userBucket{min(level, g.usersCapacity()), max(t, m.users[k].at)}
 }
 
@@ -350,9 +350,9 @@ func (f *inflow) rate() float64 {
 }
 
 // begin starts anew from one interval, and from the depth that the bucket was found to have in it.
-func (f *inflow) begin(s *sends, e interval, depth, emptyInflow float64) {
+func (f *inflow) begin(s *sends, stretch interval, depth, emptyInflow float64) {
 	*f = inflow{}
-	f.addStretch(s, e, emptyInflow)
+	f.addStretch(s, stretch, emptyInflow)
 	for i := range f.byDepth { // a tie-break: the depth nearest to the one found is believed at first
 		f.byDepth[i].score += 0.01 * math.Abs(math.Log((depth+1)/(depthAt(i, f.byDepth[i].latest)+1)))
 	}
@@ -386,8 +386,8 @@ func (f *inflow) fade() {
 	}
 	f.renew()
 	for i := range f.byDepth {
-		if h := &f.byDepth[i]; h.span > raisedSpan {
-			h.calls, h.span = h.calls*raisedSpan/h.span, raisedSpan
+		if evidence := &f.byDepth[i]; evidence.span > raisedSpan {
+			evidence.calls, evidence.span = evidence.calls*raisedSpan/evidence.span, raisedSpan
 		}
 	}
 }

@@ -99,7 +99,7 @@ func TestGuessIsBelievedWhenOneMoreIsRefused(t *testing.T) {
 			t.Fatalf("it is believed after %d refusals", number)
 		}
 		want(t, "places before one was answered", c.cap.places(), 4)
-		want(t, "wrong", c.answered(&limiter.Ticket{Number: 10 + number, Beside: 3}), false)
+		want(t, "wrong", c.refutesGuess(&limiter.Ticket{Number: 10 + number, Beside: 3}), false)
 		want(t, "places", c.cap.places(), 5)
 		want(t, "one more is the cap's", c.cap.holds(&limiter.Ticket{Number: 20 + number, Beside: 4}, 30), true)
 	}
@@ -115,7 +115,7 @@ func TestGuessIsLoweredByEarlierCalls(t *testing.T) {
 	c := crowd{cap: &callCap{most: 7, guess: &guess{from: 10}}}
 	want(t, "an earlier refusal is the cap's", c.cap.holds(&limiter.Ticket{Number: 9, Beside: 4}, 30), true)
 	want(t, "places", c.cap.places(), 4)
-	want(t, "an earlier answer", c.answered(&limiter.Ticket{Number: 8, Beside: 12}), false)
+	want(t, "an earlier answer", c.refutesGuess(&limiter.Ticket{Number: 8, Beside: 12}), false)
 	want(t, "one more is let go", c.cap.guess.tryingMore, false)
 }
 
@@ -133,7 +133,7 @@ func TestWrongGuessIsTakenBack(t *testing.T) {
 		},
 	} {
 		m := guessed(t, 4, unchanged)
-		m.crowd.answered(&limiter.Ticket{Number: m.fates.next, Beside: 3})
+		m.crowd.refutesGuess(&limiter.Ticket{Number: m.fates.next, Beside: 3})
 		_, before := m.chance.paces.below(paceBins)
 		n := leave(m, at(2), one)
 		n.Present = true
@@ -173,7 +173,7 @@ func TestOneMoreLeavesApart(t *testing.T) {
 func TestCapRisesNoFurtherThanWasSeen(t *testing.T) {
 	c := callCap{most: 4}
 	for range 1000 {
-		c.letIn(0.1, 3)
+		c.raise(0.1, 3)
 	}
 	if n := c.places(); n != 5 {
 		t.Errorf("%d places after four at once were let in", n)

@@ -90,7 +90,7 @@ func (g *gauge) takeSighting(k int, s limiter.Sighting, own *sends, sent, now, d
 		g.sighted, g.seenAt, g.lastRemaining = true, sent, s.Remaining
 	}
 	level = drawnBefore(level, sent, drew-refill) // the inflow before 0 was drawn, too
-	g.level, g.at = own.replay(k, level, refill-g.draw(), capacity, max(0, sent), now), now
+	g.level, g.at = own.replay(k, level, refill-g.othersDraw(), capacity, max(0, sent), now), now
 	g.take(0)
 	return changed
 }

@@ -30,7 +30,7 @@ func (m *Law) Restore(now time.Time, memory limiter.Memory) error {
 	m.quoted, m.window = quote{}, 0
 	r := &recall{now: now, t: m.seconds(now), at: memory.At, emptied: memory.Emptied}
 	if memory.Emptied {
-		m.empties()
+		m.emptyLevels()
 	}
 	m.recallCalls(r, &memory)
 	m.recallLies(&memory)
@@ -106,7 +106,7 @@ func (m *Law) recallLimit(r *recall, memory *limiter.LimitMemory) {
 	g.refill = g.capped(g.refill)
 	m.recallShown(r, g, memory)
 	m.recallLevel(r, d, memory)
-	m.use(d)
+	m.markUsed(d)
 	if d == dimRequests {
 		m.estimate.search = nil
 	}
@@ -185,9 +185,9 @@ func (m *Law) recallLevel(r *recall, d int, memory *limiter.LimitMemory) {
 	}
 }
 
-// empties removes the savings of the limits that the user has told this law. They would be
+// emptyLevels removes the savings of the limits that the user has told this law. They would be
 // there from the start if nobody drew before.
-func (m *Law) empties() {
+func (m *Law) emptyLevels() {
 	for k := range m.gauges {
 		m.gauges[k].fresh, m.gauges[k].level = false, min(0, m.gauges[k].level)
 	}

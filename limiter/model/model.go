@@ -119,16 +119,16 @@ func New(c limiter.LawConfig, now time.Time, rng *rand.Rand) *Law {
 		factor: 1, longer: 1, credit: 1, gap: 1 / firstRate, lastPace: firstRate, refusalDelay: firstDelay, recent: ^uint64(0),
 		errors: window.NewErrors(c.Errors), isLocal: c.Local,
 	}
-	m.watch(c)
+	m.watchLatency(c)
 	m.estimate = estimate{search: &search{pace: firstRate}, every: tryEvery}
 	m.SetLimits(now, c.Limits)
-	m.guess(c.Rate.Initial)
+	m.startFromGuess(c.Rate.Initial)
 	m.lastPace = m.believed() // a known rate is no reason to start slower
 	return m
 }
 
-// watch sets the window that watches latency, if there is one.
-func (m *Law) watch(c limiter.LawConfig) {
+// watchLatency sets the window that watches latency, if there is one.
+func (m *Law) watchLatency(c limiter.LawConfig) {
 	if c.Local {
 		m.local = &localWindow{Target: c.Target}
 	} else {
@@ -136,11 +136,11 @@ func (m *Law) watch(c limiter.LawConfig) {
 	}
 }
 
-// guess begins with a rate that the user thinks is right. The law believes and corrects it like
-// a learned one.
-func (m *Law) guess(rate float64) {
+// startFromGuess begins with a rate that the user thinks is right. The law believes and corrects it
+// like a learned one.
+func (m *Law) startFromGuess(rate float64) {
 	if g := &m.gauges[dimRequests]; rate > 0 && !g.known() {
-		m.use(dimRequests)
+		m.markUsed(dimRequests)
 		g.source, g.refill, g.capacity = limiter.Learned, rate, guessDepth*rate
 		m.estimate.search = nil
 	}
@@ -159,25 +159,26 @@ func (m *Law) SetLimits(now time.Time, l limiter.Limits) {
 		}
 		m.users[k] = userBucket{level, t}
 		if m.gauges[k].known() {
-			m.use(k)
+			m.markUsed(k)
 		}
 	}
 	if m.gauges[dimRequests].known() {
-		m.otherLimit()
+		m.forgetOtherLimit()
 		m.estimate.at = t
 	}
 }
 
-// otherLimit ends the beliefs about another limit, as the user told one or headers showed one.
-func (m *Law) otherLimit() {
+// forgetOtherLimit ends what was believed of another limit, because the user told or headers showed
+// one.
+func (m *Law) forgetOtherLimit() {
 	m.estimate.search, m.estimate.try, m.trial = nil, nil, nil
 	if m.drought != nil {
 		m.drought.lesson = nil
 	}
 }
 
-// use has calls look at the gauge of dimension k from now on.
-func (m *Law) use(k int) { m.used = max(m.used, k+1) }
+// markUsed has calls look at the gauge of dimension k from now on.
+func (m *Law) markUsed(k int) { m.used = max(m.used, k+1) }
 
 func (m *Law) seconds(now time.Time) float64 {
 	if now != m.latest {
@@ -197,7 +198,7 @@ func (m *Law) View(now time.Time, c limiter.Cost) limiter.View {
 	for k := range asked.used {
 		v.Limits[k] = asked.limitView(k, t)
 	}
-	asked.viewBounds(&v, t, spread(asked.weigh(c)))
+	asked.viewBounds(&v, t, perDimension(asked.weigh(c)))
 	asked.viewBeliefs(&v)
 	asked.viewUnderWay(&v, t)
 	return v
@@ -240,7 +241,7 @@ func (m *Law) limitView(k int, t float64) limiter.LimitView {
 	}
 	v := limiter.LimitView{
 		Source: g.source, Refill: g.refill, Capacity: g.capacity, Level: g.levelAt(t),
-		Others: max(0, g.draw()), Ceiling: g.ceiling,
+		Others: max(0, g.othersDraw()), Ceiling: g.ceiling,
 		Said: g.source == limiter.Seen && g.said,
 	}
 	if g.isFixed() {
@@ -268,15 +269,15 @@ func (m *Law) viewBounds(v *limiter.View, t float64, cost [dims]float64) {
 		v.Bind(limiter.BoundCooldown, 0)
 	}
 	if m.trial != nil {
-		v.Bind(limiter.BoundTrial, m.gross(m.trial.pace))
+		v.Bind(limiter.BoundTrial, m.leavingRate(m.trial.pace))
 	}
-	if s := m.estimate.search; s != nil && !m.queues() {
-		v.Bind(limiter.BoundSearch, m.gross(s.pace))
+	if s := m.estimate.search; s != nil && !m.onlyQueues() {
+		v.Bind(limiter.BoundSearch, m.leavingRate(s.pace))
 	}
 	for k := range m.used {
 		if m.gauges[k].known() && cost[k] > 0 {
 			by, rate := m.gaugeBound(k, t, cost[k])
-			v.Bind(by, m.gross(rate/cost[k]))
+			v.Bind(by, m.leavingRate(rate/cost[k]))
 		}
 	}
 	if n := m.places(); n > 0 && m.latency > 0 {
@@ -301,7 +302,7 @@ func (m *Law) gaugeBound(k int, t, cost float64) (limiter.Bound, float64) {
 	if fastest < burstCap && m.gaugePace(k, t, cost, burstCap, ending) > rate {
 		return limiter.BoundRecovery, rate
 	}
-	if g := &m.gauges[k]; g.draw() > 0 {
+	if g := &m.gauges[k]; g.othersDraw() > 0 {
 		alone := *m
 		alone.gauges[k].others = 0
 		if alone.gaugePace(k, t, cost, fastest, ending) > rate {
@@ -317,7 +318,7 @@ func (m *Law) places() int {
 	if m.isLocal {
 		n = m.local.Size()
 	}
-	if c := m.crowd.cap; c != nil && c.guess == nil && !m.queues() && (n == 0 || c.places() < n) {
+	if c := m.crowd.cap; c != nil && c.guess == nil && !m.onlyQueues() && (n == 0 || c.places() < n) {
 		n = c.places()
 	}
 	return n
@@ -335,7 +336,7 @@ func (m *Law) viewBeliefs(v *limiter.View) {
 		v.Chance = m.chance.share(bin)
 		_, v.ChanceSeen = m.chance.paces.below(bin)
 	}
-	if s := m.estimate.search; s != nil && !m.queues() {
+	if s := m.estimate.search; s != nil && !m.onlyQueues() {
 		v.Search = s.pace
 		if s.refused {
 			v.Over = s.over

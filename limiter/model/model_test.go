@@ -49,7 +49,7 @@ func TestEstimatesAreCorrected(t *testing.T) {
 		n := m.Sent(now, c, 0)
 		m.Answered(now, limiter.News{Ticket: n, Sent: now, Cost: c, Good: true, Measured: true, Actual: limiter.Cost{Requests: 1, Input: 200}})
 	}
-	if got := spread(m.weigh(c))[dimTokens]; got < 195 || got > 200 {
+	if got := perDimension(m.weigh(c))[dimTokens]; got < 195 || got > 200 {
 		t.Errorf("a call that draws 200 is charged %v", got)
 	}
 }

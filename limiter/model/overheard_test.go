@@ -113,7 +113,7 @@ func TestOverheardSightings(t *testing.T) {
 			m.Answered(at(5), n)
 		}
 		near(t, what, m.gauges[dimRequests].levelAt(5), c.level, 1.5)
-		near(t, what+": others", m.gauges[dimRequests].draw(), 0, 1e-9)
+		near(t, what+": others", m.gauges[dimRequests].othersDraw(), 0, 1e-9)
 	}
 }
 

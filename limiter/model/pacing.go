@@ -16,8 +16,8 @@ var (
 	nothing   = limiter.PaceBound{Pace: unlimited}
 )
 
-// lower takes a bound if it is lower.
-func lower(b *limiter.PaceBound, by limiter.Bound, pace float64) {
+// takeLower replaces b by another bound if that is lower.
+func takeLower(b *limiter.PaceBound, by limiter.Bound, pace float64) {
 	if pace < b.Pace {
 		b.By, b.Pace = by, pace
 	}
@@ -75,27 +75,27 @@ func (m *Law) paceOf(t float64, cost [dims]float64) (float64, limiter.Bound) {
 	least, ending, fastest := nothing, m.ending(t), m.opened(t)
 	for k := range m.used {
 		if g := &m.gauges[k]; g.known() && cost[k] > 0 {
-			lower(&least, limiter.BoundRequests+limiter.Bound(k), m.gaugePace(k, t, cost[k], fastest, ending)/cost[k])
+			takeLower(&least, limiter.BoundRequests+limiter.Bound(k), m.gaugePace(k, t, cost[k], fastest, ending)/cost[k])
 		}
 	}
-	if s := m.estimate.search; s != nil && !m.queues() {
-		lower(&least, limiter.BoundSearch, s.pace)
+	if s := m.estimate.search; s != nil && !m.onlyQueues() {
+		takeLower(&least, limiter.BoundSearch, s.pace)
 	}
 	if m.refusals > 0 {
 		if m.trial != nil {
-			lower(&least, limiter.BoundTrial, m.trial.pace)
+			takeLower(&least, limiter.BoundTrial, m.trial.pace)
 		}
-		least.Pace = m.gross(least.Pace)
+		least.Pace = m.leavingRate(least.Pace)
 	}
 	if m.slowed(t) {
-		lower(&least, limiter.BoundErrors, float64(m.slowPace))
+		takeLower(&least, limiter.BoundErrors, float64(m.slowPace))
 	}
 	return max(least.Pace, m.gauges[dimRequests].capped(floorRate)), least.By
 }
 
-// gross returns the rate at which calls must leave for so many to be let in, which gauges
-// count: chance refuses some. The user's limit bounds the calls that leave.
-func (m *Law) gross(net float64) float64 {
+// leavingRate returns the rate at which calls must leave so that net of them are let in, as chance
+// refuses some. The user's limit bounds the calls that leave.
+func (m *Law) leavingRate(net float64) float64 {
 	return max(net, m.gauges[dimRequests].capped(net/(1-m.chanceShare)))
 }
 
@@ -114,7 +114,7 @@ func (m *Law) gaugePace(k int, t, cost, fastest float64, ending bool) float64 {
 	if g.source == limiter.Configured {
 		keep = 1 // the level alone holds calls to the configured limit
 	}
-	pace := keep*g.refill - g.draw() + (level+cost/2-spare)/horizon
+	pace := keep*g.refill - g.othersDraw() + (level+cost/2-spare)/horizon
 	most := max(fastest*g.refill, level/longBurst)
 	switch try := m.estimate.try; {
 	case g.isFixed():
@@ -146,10 +146,10 @@ func (w *fixedWindow) rate(t, level, least float64) float64 {
 
 // ending reports whether the rest of the batch fits the levels. A reserve is then of no use.
 func (m *Law) ending(t float64) bool {
-	if m.remains == (limiter.Cost{}) || m.queues() || !m.gauges[dimRequests].known() {
+	if m.remains == (limiter.Cost{}) || m.onlyQueues() || !m.gauges[dimRequests].known() {
 		return false
 	}
-	remaining := spread(m.remains)
+	remaining := perDimension(m.remains)
 	for k := range m.used {
 		if g := &m.gauges[k]; g.known() && remaining[k] > g.levelAt(t) {
 			return false
@@ -181,13 +181,13 @@ func (m *Law) Wait(now time.Time, c limiter.Cost) (time.Duration, limiter.Bound)
 		return ceilSeconds(m.hold - t), limiter.BoundCooldown
 	}
 	charge := m.weigh(c)
-	cost := spread(charge)
+	cost := perDimension(charge)
 	rate, by := m.paceOf(t, cost)
 	m.quoted.at, m.quoted.rate, m.quoted.cost = t, rate, charge
 	if credit := m.creditAt(t, rate); credit < 1-1e-9 {
 		return min(AskAgain, ceilSeconds((1-credit)/rate)), by
 	}
-	if wait := m.apart(t); wait > 0 {
+	if wait := m.waitBeyondCap(t); wait > 0 {
 		return min(AskAgain, wait), limiter.BoundTrial
 	}
 	if wait, k := m.debtWait(t, cost); wait > 0 {
@@ -211,18 +211,18 @@ func (m *Law) creditAt(t, rate float64) float64 {
 	return min(most, m.credit+rate*max(0, t-max(m.credited, m.hold)))
 }
 
-// apart returns the wait of a call that would be one more than a cap was ever seen to let in:
-// it leaves alone.
-func (m *Law) apart(t float64) time.Duration {
+// waitBeyondCap returns how long a call must wait that would be one more than a cap was ever seen
+// to let in. Such a call leaves alone.
+func (m *Law) waitBeyondCap(t float64) time.Duration {
 	if !m.beyondCap() {
 		return 0
 	}
 	return ceilSeconds(m.credited + capApart*m.gap - t)
 }
 
-// beyondCap reports whether the next call is such a one. If no refusal at once has shown the
-// cap and no search is under way, the pace finds the cap as well, and this would only cost
-// refusals.
+// beyondCap reports whether the next call would be one more than a cap was ever seen to let in. It
+// does so only if the cap came from a refusal at once, or while a search is under way. Otherwise
+// the pace finds the cap as well, and this would only cost refusals.
 func (m *Law) beyondCap() bool {
 	c := m.crowd.cap
 	return c != nil && (c.exact || m.estimate.search != nil) && float64(m.inFlight) >= math.Floor(c.mostSeen)
@@ -257,7 +257,7 @@ func (m *Law) debtWait(t float64, cost [dims]float64) (_ time.Duration, on int) 
 			}
 		}
 		if need = min(need, g.most()); g.levelAt(t) < need-1e-9 {
-			if w := g.until(t, need); w > wait {
+			if w := g.timeUntil(t, need); w > wait {
 				wait, on = w, k
 			}
 		}
@@ -265,12 +265,12 @@ func (m *Law) debtWait(t float64, cost [dims]float64) (_ time.Duration, on int) 
 	return ceilSeconds(wait), on
 }
 
-// until returns the seconds until the level is that high.
-func (g *gauge) until(t, level float64) float64 {
+// timeUntil returns the seconds until the level is that high.
+func (g *gauge) timeUntil(t, level float64) float64 {
 	if g.isFixed() {
 		return max(fixedEdge, g.fixed.ends+fixedEdge-t)
 	}
-	return (level - g.levelAt(t)) / max(g.refill-g.draw(), 0.05*g.refill)
+	return (level - g.levelAt(t)) / max(g.refill-g.othersDraw(), 0.05*g.refill)
 }
 
 func ceilSeconds(s float64) time.Duration {
@@ -285,7 +285,7 @@ func ceilSeconds(s float64) time.Duration {
 func (m *Law) Sent(now time.Time, c limiter.Cost, inFlight int) (ticket limiter.Ticket) {
 	t := m.seconds(now)
 	charge := m.weigh(c)
-	cost := spread(charge)
+	cost := perDimension(charge)
 	rate := m.quoted.rate
 	if m.quoted.at != t || m.quoted.cost != charge || rate == 0 {
 		rate, _ = m.paceOf(t, cost)

@@ -43,7 +43,7 @@ const (
 
 // Window is part of [limiter.Law].
 func (m *Law) Window(now time.Time) int {
-	if m.queues() {
+	if m.onlyQueues() {
 		return m.local.Size()
 	}
 	if t := m.seconds(now); m.window == 0 || t != m.windowAt {
@@ -75,7 +75,7 @@ func (m *Law) configuredRate() float64 {
 	for k := range m.used {
 		g := &m.gauges[k]
 		if draws := last.drew(k); g.ceiling > 0 && draws > 0 {
-			lower(&least, limiter.BoundRequests+limiter.Bound(k), g.refill*float64(last.sent)/draws)
+			takeLower(&least, limiter.BoundRequests+limiter.Bound(k), g.refill*float64(last.sent)/draws)
 		}
 	}
 	if math.IsInf(least.Pace, 1) {
@@ -84,9 +84,9 @@ func (m *Law) configuredRate() float64 {
 	return least.Pace
 }
 
-// queues reports whether the server takes whatever it is asked, and lets it wait. A server that
+// onlyQueues reports whether the server takes whatever it is asked, and lets it wait. A server that
 // refuses is judged like any other from then on, and its latency is watched besides.
-func (m *Law) queues() bool { return m.isLocal && m.refusals == 0 }
+func (m *Law) onlyQueues() bool { return m.isLocal && m.refusals == 0 }
 
 // Resume is part of [limiter.Law]. Where a rate is known, one refusal is no reason to probe.
 func (m *Law) Resume(time.Time) bool {
@@ -185,10 +185,11 @@ func (d *drought) hold(delay, spacing float64, overloaded bool) float64 {
 	return min(droughtMost, busyMost*patience, first*math.Pow(busyGrowth, float64(d.refusals-1)))
 }
 
-// wasFixed reports whether the drought was the rest of a window, now that calls are let in.
+// wasFixed reports whether the drought was the rest of a window. It is asked when calls are let in
+// again.
 func (d *drought) wasFixed(t, rate float64) bool {
 	return t-d.began >= max(fixedEnd, fixedCalls/rate)
 }
 
-// wasDown reports whether the server was down, now that calls are let in.
+// wasDown reports whether the server was down. It is asked when calls are let in again.
 func (d *drought) wasDown(t float64) bool { return d.busy && t-d.began >= downAfter }

@@ -159,8 +159,8 @@ func (s *sends) at(t float64) *slot {
 	return s.get(i)
 }
 
-// refuse notes that a call was refused: the provider did not charge it.
-func (s *sends) refuse(at float64, requests float64) {
+// bookRefusal notes that a call was refused: the provider did not charge it.
+func (s *sends) bookRefusal(at float64, requests float64) {
 	if e := s.at(at); e != nil {
 		e.refused = min(e.sent, e.refused+float32(requests))
 	}

@@ -23,7 +23,7 @@ type listed struct {
 func (l sendsList) drew(k int, from, to float64) (n float64) {
 	for _, e := range l {
 		if e.at > from && e.at <= to && !e.refused {
-			n += spread(e.cost)[k]
+			n += perDimension(e.cost)[k]
 		}
 	}
 	return n
@@ -45,7 +45,7 @@ func (l sendsList) replay(k int, level, refill, capacity, from, to float64) floa
 		if e.at > from && e.at <= to {
 			level, t = min(capacity, level+refill*(e.at-t)), e.at
 			if !e.refused {
-				level -= spread(e.cost)[k]
+				level -= perDimension(e.cost)[k]
 			}
 		}
 	}
@@ -78,7 +78,7 @@ func (b *both) send(gap float64, c limiter.Cost) {
 		e.cost = limiter.Cost{}
 		return
 	}
-	b.s.refuse(e.at, e.cost.Requests)
+	b.s.bookRefusal(e.at, e.cost.Requests)
 	e.refused = true
 }
 

@@ -127,7 +127,7 @@ func TestConfiguredRateIsAFloorOfTheWindow(t *testing.T) {
 		want(t, what+", before the first call", m.Window(noon), c.before)
 		m.Sent(noon, cost, 0)
 		want(t, what+", after it", m.Window(at(1)), c.after)
-		m.sends.refuse(0, 1)
+		m.sends.bookRefusal(0, 1)
 		want(t, what+", and though that was refused", m.Window(at(2)), c.after)
 	}
 	m := New(limiter.LawConfig{Limits: limiter.Limits{RPM: 30_000}}, noon, seeded(1))

@@ -142,7 +142,7 @@ func TestBinsAreInOrder(t *testing.T) {
 		if bin < 0 || bin >= paceBins || paceBin(pace*1.01) < bin {
 			t.Fatalf("%v a second is in bin %d", pace, bin)
 		}
-		if slowest := paceOf(bin); bin > 0 && bin < paceBins-1 && (pace < slowest*(1-1e-9) || pace > 1.19*slowest) {
+		if slowest := paceOfBin(bin); bin > 0 && bin < paceBins-1 && (pace < slowest*(1-1e-9) || pace > 1.19*slowest) {
 			t.Fatalf("%v a second is in bin %d, whose slowest is %v", pace, bin, slowest)
 		}
 	}

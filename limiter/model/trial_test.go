@@ -85,7 +85,7 @@ func TestTrialThatIsTooFast(t *testing.T) {
 		m := newModel(limiter.LawConfig{}, noon)
 		m.estimate.search = nil
 		m.gauges[dimRequests] = gauge{source: source, refill: 100, capacity: 100, shown: &shown{printed: 100}}
-		m.use(dimRequests)
+		m.markUsed(dimRequests)
 		m.trial = &trial{pace: 80, bin: paceBin(100), excess: 0.9, calls: 10, refused: 9}
 		want(t, "verdict", m.trial.verdict(), tooFast)
 		m.concludeTrial(1)
@@ -103,7 +103,7 @@ func TestALevelFlowsInOnceAfterChanceIsBlamed(t *testing.T) {
 	m := newModel(limiter.LawConfig{}, noon)
 	m.estimate.search, m.estimate.confirmed = nil, true
 	m.gauges[dimRequests] = gauge{source: limiter.Learned, refill: 10, capacity: 100, level: -5, at: 20}
-	m.use(dimRequests)
+	m.markUsed(dimRequests)
 	m.trial = &trial{pace: 8, bin: paceBin(10), excess: 0.2, before: m.beliefs()}
 	m.blameChance(18.5)
 	near(t, "level", m.gauges[dimRequests].levelAt(20), -5, 1e-9)
@@ -114,7 +114,7 @@ func TestATrialCountsAnItemTwice(t *testing.T) {
 	m := newModel(limiter.LawConfig{}, noon)
 	m.estimate.search = nil
 	m.gauges[dimRequests] = gauge{source: limiter.Learned, refill: 100, capacity: 100}
-	m.use(dimRequests)
+	m.markUsed(dimRequests)
 	m.trial = &trial{pace: 80, bin: paceBin(100), excess: 0.5, before: m.beliefs()}
 	for refusals := range 3 {
 		n := limiter.News{Ticket: limiter.Ticket{Pace: 50, Number: uint64(refusals)}, Refusals: refusals}

@@ -11,7 +11,7 @@ func TestALimitThatGrewIsTriedSoon(t *testing.T) {
 	for before, soon := range map[float64]bool{g.refill / 2: true, g.refill: false} {
 		e.every, e.try = 30, &try{rate: g.refill, before: before, began: now - 5}
 		m.addEvidence(g, &lesson{interval: interval{e.anchor, now, g.refill}})
-		if least := tryEach(g); (e.every == least) != soon {
+		if least := firstTryGap(g); (e.every == least) != soon {
 			t.Errorf("from %v to %v a second: %v s until the next try, and at least %v", before, g.refill, e.every, least)
 		}
 	}
