@@ -158,11 +158,11 @@ func (r *Recorder) currentBound(s *batch.Status) (by limiter.Bound, state bool) 
 	case limiter.BoundPaused, limiter.BoundDraining, limiter.BoundStopped, limiter.BoundBreaker:
 		return by, true
 	case limiter.BoundOverload:
-		return by, nothingIn(s)
+		return by, nothingLetIn(s)
 	case limiter.BoundRecovery: // a probe is out, and the state that it tests is not over
 		switch named := r.holder.named; {
 		case !r.holder.isState:
-		case named == limiter.BoundBreaker && s.HalfOpen > 0, named == limiter.BoundOverload && nothingIn(s):
+		case named == limiter.BoundBreaker && s.HalfOpen > 0, named == limiter.BoundOverload && nothingLetIn(s):
 			return named, true
 		}
 	case limiter.BoundConcurrency: // where all calls in flight are overdue, and none has ended lately, more would only wait with them
@@ -175,8 +175,8 @@ func (r *Recorder) currentBound(s *batch.Status) (by limiter.Bound, state bool) 
 	return by, false
 }
 
-// nothingIn reports whether a server lets nothing in on some lane.
-func nothingIn(s *batch.Status) bool {
+// nothingLetIn reports whether there is a lane whose server lets nothing in.
+func nothingLetIn(s *batch.Status) bool {
 	return slices.ContainsFunc(s.Lanes, func(l batch.LaneStatus) bool { return refusesAll(&l) })
 }
 

@@ -57,25 +57,25 @@ func (s *shard) empty(slot int, sum *counts, times *Times) {
 func (r *Recorder) shard(worker int) *shard { return &r.shards[uint(worker)%shards] }
 
 // countCall adds a call that has ended to the counts of its lane.
-func (r *Recorder) countCall(c *batch.Call) {
-	throttled, broke := c.Err != nil && c.Kind.Cools(), c.Err != nil && r.broke(c)
-	bucket := bucketOf(c.Latency)
-	s := r.shard(c.Worker)
+func (r *Recorder) countCall(call *batch.Call) {
+	throttled, broke := call.Err != nil && call.Kind.Cools(), call.Err != nil && r.broke(call)
+	bucket := bucketOf(call.Latency)
+	s := r.shard(call.Worker)
 	s.mu.Lock()
-	t := s.lane(&r.names, c.Lane)
-	t.calls++
-	t.callTime, t.gateTime = t.callTime+max(0, c.Latency), t.gateTime+max(0, c.Gated)
-	t.used = t.used.Add(c.Usage)
+	tally := s.lane(&r.names, call.Lane)
+	tally.calls++
+	tally.callTime, tally.gateTime = tally.callTime+max(0, call.Latency), tally.gateTime+max(0, call.Gated)
+	tally.used = tally.used.Add(call.Usage)
 	switch {
 	case throttled:
-		t.throttled++
+		tally.throttled++
 	case broke:
-		t.broke++
-	case c.Err == nil:
-		t.answers[bucket]++
-		t.slowest = max(t.slowest, c.Latency, 1)
+		tally.broke++
+	case call.Err == nil:
+		tally.answers[bucket]++
+		tally.slowest = max(tally.slowest, call.Latency, 1)
 	}
-	t.times.noteCall(c)
+	tally.times.noteCall(call)
 	s.mu.Unlock()
 }
 
@@ -93,51 +93,51 @@ func (r *Recorder) notRun(err error) bool {
 }
 
 // countEnd adds an item that has ended to the counts of its lane.
-func (r *Recorder) countEnd(e *batch.End) {
-	notRun := e.Err != nil && r.notRun(e.Err)
-	failed := e.Err != nil && !notRun
+func (r *Recorder) countEnd(end *batch.End) {
+	notRun := end.Err != nil && r.notRun(end.Err)
+	failed := end.Err != nil && !notRun
 	if failed {
-		r.failed(e)
+		r.failed(end)
 	}
 	finish := provider.Unknown
-	if e.Err == nil {
-		finish, _ = provider.FinishKind(e.Finish)
+	if end.Err == nil {
+		finish, _ = provider.FinishKind(end.Finish)
 	}
-	asked := e.Err == nil || e.Usage != (provider.Usage{})
+	asked := end.Err == nil || end.Usage != (provider.Usage{})
 	usd, priced := 0.0, false
 	if asked && r.cfg.Price != nil {
-		usd, priced = r.price(e)
+		usd, priced = r.price(end)
 	}
 	var bytes int64
 	if r.cfg.Size != nil {
-		bytes = r.size(e)
+		bytes = r.size(end)
 	}
-	s := r.shard(e.Worker)
+	s := r.shard(end.Worker)
 	s.mu.Lock()
-	t := s.lane(&r.names, e.Lane)
+	tally := s.lane(&r.names, end.Lane)
 	switch {
 	case notRun:
-		t.notRun++
+		tally.notRun++
 	case failed:
-		t.failed++
+		tally.failed++
 	default:
-		t.answered++
+		tally.answered++
 	}
 	switch finish {
 	case provider.Truncated:
-		t.truncated++
+		tally.truncated++
 	case provider.Refused:
-		t.filtered++
+		tally.filtered++
 	}
-	t.spent, t.doubtful, t.bytes = t.spent.Add(e.Usage), t.doubtful.Add(e.Doubtful), t.bytes+bytes
+	tally.spent, tally.doubtful, tally.bytes = tally.spent.Add(end.Usage), tally.doubtful.Add(end.Doubtful), tally.bytes+bytes
 	switch {
 	case priced:
-		t.priced++
-		t.usd += usd
+		tally.priced++
+		tally.usd += usd
 	case asked:
-		t.unpriced++
+		tally.unpriced++
 	}
-	t.times.noteEnd(e)
+	tally.times.noteEnd(end)
 	s.mu.Unlock()
 }
 
@@ -212,8 +212,8 @@ func (n *names) add(lane string) int {
 	return k
 }
 
-// of returns the name of the lane that has the slot; "": no lane has it.
-func (n *names) of(slot int) string {
+// nameOf returns the name of the lane that has the slot; "": no lane has it.
+func (n *names) nameOf(slot int) string {
 	for name, k := range *n.table.Load() {
 		if k == slot {
 			return name
@@ -273,14 +273,14 @@ func (t *figures) cost() Spent {
 func (t *figures) ended() int { return t.answered + t.failed }
 
 // empty reports whether nothing was counted.
-func (t *figures) empty() bool { return t.calls+t.answered+t.failed+t.notRun == 0 }
+func (f *figures) empty() bool { return f.calls+f.answered+f.failed+f.notRun == 0 }
 
 // meanTook returns the mean time of a call without its time at the gate; 0: there was none.
-func (t *figures) meanTook() float64 { return per(t.callTime.Seconds(), float64(t.calls)) }
+func (t *figures) meanTook() float64 { return ratio(t.callTime.Seconds(), float64(t.calls)) }
 
 // meanOccupied returns the mean time for which a call holds its place; 0: there was none.
 func (t *figures) meanOccupied() float64 {
-	return per((t.callTime + t.gateTime).Seconds(), float64(t.calls))
+	return ratio((t.callTime + t.gateTime).Seconds(), float64(t.calls))
 }
 
 // A histogram counts the latencies in each bucket.
@@ -293,11 +293,11 @@ func (h *histogram) add(g *histogram) {
 }
 
 // buckets returns the buckets that are not empty, in order.
-func (h *histogram) buckets() (b Buckets) {
+func (h *histogram) buckets() (list Buckets) {
 	for k, n := range h {
 		if n > 0 {
-			b = append(b, Bucket{Number: k, Count: int(n)})
+			list = append(list, Bucket{Number: k, Count: int(n)})
 		}
 	}
-	return b
+	return list
 }

@@ -17,7 +17,7 @@ func TestNames(t *testing.T) {
 	if n.slot("late") != otherSlot || n.add("late") != otherSlot || n.slot("") != noSlot || n.slot("lane 7") != 7 || n.add("lane 7") != 7 {
 		t.Errorf("late %d, none %d, lane 7 %d", n.slot("late"), n.slot(""), n.slot("lane 7"))
 	}
-	if n.of(7) != "lane 7" || n.of(otherSlot) != "" {
-		t.Errorf("%q, %q", n.of(7), n.of(otherSlot))
+	if n.nameOf(7) != "lane 7" || n.nameOf(otherSlot) != "" {
+		t.Errorf("%q, %q", n.nameOf(7), n.nameOf(otherSlot))
 	}
 }

@@ -70,10 +70,10 @@ func (f *failures) list() []Failure {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	list := make([]Failure, 0, len(f.byKey)+1)
-	for _, w := range f.byKey {
-		one := *w
-		one.Examples = slices.Clone(w.Examples)
-		list = append(list, one)
+	for _, known := range f.byKey {
+		copied := *known
+		copied.Examples = slices.Clone(known.Examples)
+		list = append(list, copied)
 	}
 	slices.SortFunc(list, func(a, b Failure) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Message, b.Message))
@@ -163,8 +163,8 @@ func (r *Recorder) describe(e *batch.End) (id string, line int) {
 	return r.cfg.Describe(e.In)
 }
 
-// takenOut stands for the parts that are taken out of a message.
-const takenOut = '…'
+// placeholder stands for the parts that are taken out of a message.
+const placeholder = '…'
 
 // A word is taken out whole if it is arbitrary: an id, a hash, a date.
 const (
@@ -182,7 +182,7 @@ func fingerprint(message string) string {
 	var b strings.Builder
 	last := rune(0)
 	write := func(r rune) {
-		if r != takenOut || last != takenOut {
+		if r != placeholder || last != placeholder {
 			b.WriteRune(r)
 		}
 		last = r
@@ -190,7 +190,7 @@ func fingerprint(message string) string {
 	runes := []rune(strings.ToValidUTF8(message, ""))
 	for i := 0; i < len(runes); {
 		if end := quoteEnd(runes, i); end > i {
-			write(takenOut)
+			write(placeholder)
 			i = end
 			continue
 		}
@@ -211,12 +211,12 @@ func fingerprint(message string) string {
 			}
 		}
 		if digits >= idDigits || digits > 0 && len(word) >= longWord {
-			write(takenOut)
+			write(placeholder)
 			continue
 		}
 		for _, r := range word {
 			if unicode.IsNumber(r) {
-				r = takenOut
+				r = placeholder
 			}
 			write(r)
 		}
@@ -225,16 +225,16 @@ func fingerprint(message string) string {
 }
 
 func inWord(r rune) bool {
-	return unicode.IsLetter(r) || unicode.IsNumber(r) || r == '_' || r == '-' || r == takenOut
+	return unicode.IsLetter(r) || unicode.IsNumber(r) || r == '_' || r == '-' || r == placeholder
 }
 
-var closing = map[rune]rune{'"': '"', '\'': '\'', '`': '`', '“': '”', '‘': '’', '«': '»'}
+var closingQuote = map[rune]rune{'"': '"', '\'': '\'', '`': '`', '“': '”', '‘': '’', '«': '»'}
 
 // quoteEnd returns the end of the quoted text that begins at i; i if none begins there. An
 // apostrophe within a word quotes nothing. Text without a closing quote is quoted to the end,
 // unless its quote may be an apostrophe.
 func quoteEnd(runes []rune, i int) int {
-	end, ok := closing[runes[i]]
+	end, ok := closingQuote[runes[i]]
 	if !ok || runes[i] == '\'' && i > 0 && inWord(runes[i-1]) {
 		return i
 	}
@@ -257,5 +257,5 @@ func oneLine(text string) string {
 	if utf8.RuneCountInString(text) <= maxMessage {
 		return text
 	}
-	return string([]rune(text)[:maxMessage-1]) + string(takenOut)
+	return string([]rune(text)[:maxMessage-1]) + string(placeholder)
 }

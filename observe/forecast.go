@@ -38,7 +38,7 @@ type forecaster struct {
 	quietTime quiet   // of the run
 	silent    float64 // seconds since an item ended, but for outages and pauses
 	sleeps    sleeps
-	shown     time.Time // the end that is shown; zero: none
+	shownEnd  time.Time // the end that is shown; zero: none
 	shownAt   time.Time // when shown last changed
 }
 
@@ -54,7 +54,7 @@ type laneForecast struct {
 
 // note learns from one second of the run.
 func (f *forecaster) note(s *Sample) {
-	a := amounts{
+	ended := amounts{
 		float64(s.Answered + s.Failed), float64(s.InputTokens), float64(s.OutputTokens), s.USD,
 		s.Bounds[limiter.BoundTokens].Seconds(), s.Bounds[limiter.BoundInputTokens].Seconds(),
 	}
@@ -66,14 +66,14 @@ func (f *forecaster) note(s *Sample) {
 		f.runPace, f.searched = pace{}, 0
 		clear(f.lanes)
 	}
-	if representative(by, f.spent.items+a.items > 0) {
-		f.quietTime.add(&f.runPace, by, s.Span, a)
+	if representative(by, f.spent.items+ended.items > 0) {
+		f.quietTime.add(&f.runPace, by, s.Span, ended)
 		f.silent += s.Span
 	}
-	if a.items > 0 {
+	if ended.items > 0 {
 		f.silent = 0
 	}
-	f.spent.add(a)
+	f.spent.add(ended)
 }
 
 // searchSpan is the number of seconds at the beginning of a run in which the pace of a search
@@ -128,16 +128,16 @@ func (f *forecaster) forecastEnd(p *Snapshot, work []Work) Forecast {
 	f.sleeps.capLatencies(p)
 	f.noteLanes(p, work)
 	why := f.whyUnknown(p)
-	last, others, ok := f.latest(p, work)
+	last, others, ok := f.lastEnding(p, work)
 	if limited, known := endByLimit(p, work); known && why == whyEarly {
 		last, others, ok, why = limited, 0, true, ""
 	}
 	switch {
 	case why == whyOutage, why == whyPaused:
-		f.shown = time.Time{}
+		f.shownEnd = time.Time{}
 		return Forecast{Why: why, Left: seconds(last.after)}
 	case why != "":
-		f.shown = time.Time{}
+		f.shownEnd = time.Time{}
 		return Forecast{Why: why}
 	case !ok:
 		return Forecast{Why: whyEarly}
@@ -214,15 +214,15 @@ func (s *sleeps) capLatencies(p *Snapshot) {
 // that passes while the run goes on would be believed still less.
 func (f *forecaster) steadyEnd(at time.Time, likely, half time.Duration) time.Duration {
 	end := at.Add(likely)
-	rests := at.Sub(f.shownAt) < restSpan || end.Sub(f.shown).Abs() <= max(leastMove, half/4)
-	comes := f.shown.Sub(at) < likely/4 && likely >= 5*leastMove
+	rests := at.Sub(f.shownAt) < restSpan || end.Sub(f.shownEnd).Abs() <= max(leastMove, half/4)
+	comes := f.shownEnd.Sub(at) < likely/4 && likely >= 5*leastMove
 	switch {
-	case f.shown.IsZero() || !rests:
-		f.shown, f.shownAt = end, at
+	case f.shownEnd.IsZero() || !rests:
+		f.shownEnd, f.shownAt = end, at
 	case comes: // it then rests for twice as long, as it did not before
-		f.shown, f.shownAt = end, at.Add(restSpan)
+		f.shownEnd, f.shownAt = end, at.Add(restSpan)
 	}
-	return max(0, f.shown.Sub(at))
+	return max(0, f.shownEnd.Sub(at))
 }
 
 // seconds returns a duration of s seconds, or the longest one if s is longer than that.
@@ -303,7 +303,7 @@ func (f *forecaster) estimateCost(p *Snapshot, work []Work) Estimate {
 // lanes are known.
 func (f *forecaster) costLeft(p *Snapshot, work []Work) (usd, variance float64) {
 	left := itemsLeft(p)
-	if !several(p, work) {
+	if !hasSeveralLanes(p, work) {
 		of := workLeft{items: left}
 		if len(p.Lanes) == 1 {
 			of.input = inputPerItem(&p.Lanes[0], work, f.spent.amounts, left)

@@ -26,7 +26,7 @@ type workLeft struct {
 // noteLanes learns from a snapshot of the lanes, if there are several. A single lane is described
 // by the samples.
 func (f *forecaster) noteLanes(p *Snapshot, work []Work) {
-	if !several(p, work) {
+	if !hasSeveralLanes(p, work) {
 		return
 	}
 	if f.lanes == nil {
@@ -67,8 +67,8 @@ func (f *forecaster) noteLane(p *Snapshot, l *Lane) {
 	known.seenAt, known.slept, known.seen = p.At, p.Ledger[limiter.BoundSlept], now
 }
 
-// several reports whether there are lanes to tell apart.
-func several(p *Snapshot, work []Work) bool { return len(p.Lanes) > 1 || len(work) > 1 }
+// hasSeveralLanes reports whether there are lanes to tell apart.
+func hasSeveralLanes(p *Snapshot, work []Work) bool { return len(p.Lanes) > 1 || len(work) > 1 }
 
 // outage reports whether a lane with work has an outage. Its breaker is not closed, or its server
 // has let nothing in for longer than a wave of refusals lasts.
@@ -86,15 +86,15 @@ func outage(p *Snapshot) bool {
 	return len(p.Lanes) == 0 && p.Open+p.HalfOpen > 0
 }
 
-// latest returns the ending of the lane that ends last, and the seconds until the others have
+// lastEnding returns the ending of the lane that ends last, and the seconds until the others have
 // ended. Lanes whose items come late in the input have no pace of their own yet. Then the ending of
 // the run as a whole counts too.
-func (f *forecaster) latest(p *Snapshot, work []Work) (last ending, others float64, ok bool) {
+func (f *forecaster) lastEnding(p *Snapshot, work []Work) (last ending, others float64, ok bool) {
 	if p.State == Draining || p.State == Stopped {
 		return ending{after: lastCalls(p.InFlight, p.P50, p.P95), spread: mostSpread}, 0, p.P50 > 0
 	}
-	if !several(p, work) || readsNoMore(p) {
-		last, ok = f.run(p, work)
+	if !hasSeveralLanes(p, work) || readsNoMore(p) {
+		last, ok = f.runEnding(p, work)
 		return last, 0, ok
 	}
 	all := true
@@ -113,16 +113,16 @@ func (f *forecaster) latest(p *Snapshot, work []Work) (last ending, others float
 			others = max(others, e.after)
 		}
 	}
-	if run, known := f.run(p, work); known && (!ok || !all && run.after > last.after) {
+	if run, known := f.runEnding(p, work); known && (!ok || !all && run.after > last.after) {
 		return run, 0, true
 	}
 	return last, others, ok
 }
 
-// run returns the ending of the run as a whole, and whether it is known.
-func (f *forecaster) run(p *Snapshot, work []Work) (ending, bool) {
+// runEnding returns the ending of the run as a whole, and whether it is known.
+func (f *forecaster) runEnding(p *Snapshot, work []Work) (ending, bool) {
 	left := workLeft{items: itemsLeft(p)}
-	if several(p, work) || len(p.Lanes) == 0 {
+	if hasSeveralLanes(p, work) || len(p.Lanes) == 0 {
 		return f.runPace.ending(left, f.runPace.rate(), 0, p.InFlight, p.P50, p.P95)
 	}
 	l := &p.Lanes[0]
@@ -178,7 +178,7 @@ func (p *pace) rateAhead(of *Snapshot, l *Lane, left workLeft) (rate, wait float
 	switch l.Phase {
 	case machine.Cooling, machine.Probing, machine.Ramping:
 		if c := believedRate(of, l); !math.IsInf(c, 1) && c > 0 {
-			rate = (rate*p.all + c*believedSpan) / (p.all + believedSpan)
+			rate = (rate*p.totalSpan + c*believedSpan) / (p.totalSpan + believedSpan)
 		}
 	}
 	if l.Phase == machine.Cooling {
@@ -277,7 +277,7 @@ const (
 // endByLimit returns the ending of a run of one lane that a told limit holds back, at the rate of
 // that limit. It reports false if no such limit holds the run back.
 func endByLimit(p *Snapshot, work []Work) (ending, bool) {
-	if several(p, work) || len(p.Lanes) != 1 || p.At.Sub(p.Began) < limitSpan {
+	if hasSeveralLanes(p, work) || len(p.Lanes) != 1 || p.At.Sub(p.Began) < limitSpan {
 		return ending{}, false
 	}
 	l := &p.Lanes[0]
@@ -334,8 +334,8 @@ func (l lognormal) beyond(x float64) float64 {
 	}
 	z := (math.Log(x) - l.mu) / l.sigma
 	mean := math.Exp(l.mu + l.sigma*l.sigma/2)
-	return normal(l.sigma-z) - x/mean*normal(-z)
+	return normalCDF(l.sigma-z) - x/mean*normalCDF(-z)
 }
 
-// normal returns the chance that a standard normal variable is at most z.
-func normal(z float64) float64 { return math.Erfc(-z/math.Sqrt2) / 2 }
+// normalCDF returns the chance that a standard normal variable is at most z.
+func normalCDF(z float64) float64 { return math.Erfc(-z/math.Sqrt2) / 2 }

@@ -43,11 +43,11 @@ const (
 // A pace is the speed at which items ended, in blocks, and how surely it goes on. The zero
 // value knows nothing yet.
 type pace struct {
-	blocks []block // oldest first
-	span   float64 // of a block
-	open   block   // is being filled
-	all    float64 // seconds that were ever counted
-	n      int     // blocks that were ever closed, in blocks as they are now
+	blocks     []block // oldest first
+	span       float64 // of a block
+	open       block   // is being filled
+	totalSpan  float64 // seconds that were ever counted
+	blockCount int     // blocks that were ever closed, in blocks as they are now
 
 	recent amounts // of the blocks, weighed
 	weight float64 // seconds, weighed
@@ -62,7 +62,7 @@ func (p *pace) add(span float64, a amounts) {
 	if p.span == 0 {
 		p.span, p.noise = firstSpan, spreadPrior*spreadPrior*paceSpan*together(spreadPrior)
 	}
-	p.all += span
+	p.totalSpan += span
 	p.open.span += span
 	p.open.amounts = p.open.plus(a)
 	if p.open.span < p.span-0.5*span { // the nearest of the moments at which something is counted
@@ -79,14 +79,14 @@ func (p *pace) closeBlock() {
 	}
 	p.blocks = append(p.blocks, p.open)
 	p.open = block{}
-	p.n++
+	p.blockCount++
 	if len(p.blocks) == growAt && p.span < paceSpan { // one block of each two
 		for i := range growAt / 2 {
 			a, b := p.blocks[2*i], p.blocks[2*i+1]
 			p.blocks[i] = block{a.span + b.span, a.plus(b.amounts)}
 		}
 		p.blocks = p.blocks[:growAt/2]
-		p.n = growAt / 2
+		p.blockCount = growAt / 2
 		p.span *= 2
 	}
 	// A half-life of 15 min makes the end follow a limit that has changed, and lets waves of
@@ -95,9 +95,9 @@ func (p *pace) closeBlock() {
 	age := 0.0
 	for i := len(p.blocks) - 1; i >= 0; i-- {
 		b := &p.blocks[i]
-		w := math.Exp2(-(age + b.span/2) / paceHalf)
-		p.weight += w * b.span
-		p.recent = p.recent.plus(b.times(w))
+		weight := math.Exp2(-(age + b.span/2) / paceHalf)
+		p.weight += weight * b.span
+		p.recent = p.recent.plus(b.times(weight))
 		age += b.span
 	}
 	p.noise = p.largestNoise()
@@ -189,7 +189,7 @@ func (p *pace) deviation(rest float64) float64 {
 	if rest <= 0 {
 		return 0
 	}
-	unseen := unseenAlways + unseenAhead*math.Sqrt(rest/p.all)
+	unseen := unseenAlways + unseenAhead*math.Sqrt(rest/p.totalSpan)
 	v := p.noise*(1/rest+1/span) + unseen*unseen
-	return min(mostSpread, math.Sqrt(v*(1+fewBlocks/float64(max(1, p.n)))))
+	return min(mostSpread, math.Sqrt(v*(1+fewBlocks/float64(max(1, p.blockCount)))))
 }

@@ -355,13 +355,13 @@ func TestForecastRests(t *testing.T) {
 		t.Errorf("it rests: %v", got)
 	}
 	// Half a minute before the shown end that moves when the likely one is two minutes away.
-	at, f.shownAt = f.shown.Add(-30*time.Second), f.shown.Add(-30*time.Second)
+	at, f.shownAt = f.shownEnd.Add(-30*time.Second), f.shownEnd.Add(-30*time.Second)
 	for _, s := range []struct{ likely, shown time.Duration }{{119, 30}, {121, 121}} {
 		if got := f.steadyEnd(at, s.likely*time.Second, half); got != s.shown*time.Second {
 			t.Errorf("%v is likely, and %v shown", s.likely*time.Second, got)
 		}
 	}
-	at, f.shownAt = f.shown.Add(time.Second), f.shown
+	at, f.shownAt = f.shownEnd.Add(time.Second), f.shownEnd
 	if got := f.steadyEnd(at, 4*time.Second, half); got != 0 {
 		t.Errorf("an end that is past is %v away", got)
 	}
@@ -384,7 +384,7 @@ func TestForecastInACooldown(t *testing.T) {
 	nearly(t, "the end", e.Likely.Seconds(), 100+8800/10., 0.02)
 	l.Phase = machine.Ramping
 	l.Window = 5 // half of that
-	d.f.shown = time.Time{}
+	d.f.shownEnd = time.Time{}
 	e = d.second(0, limiter.BoundRecovery)
 	nearly(t, "the end at half the speed", e.Likely.Seconds(), 8800/(9.7*62/362+5*300/362.), 0.03)
 }
@@ -503,7 +503,7 @@ func TestForecastOfTheLastCalls(t *testing.T) {
 		t.Errorf("40 calls of 10 to 20 s: %v", e.Likely)
 	}
 	d.p.State, d.p.InFlight = Draining, 3
-	d.f.shown = time.Time{}
+	d.f.shownEnd = time.Time{}
 	if e := d.second(0, limiter.BoundDraining); !e.Known || e.Likely > 15*time.Second || e.Likely < 3*time.Second {
 		t.Errorf("3 calls of 10 to 20 s: %+v", e)
 	}
@@ -514,7 +514,7 @@ func TestForecastLiesWithin(t *testing.T) {
 	for _, shown := range []time.Duration{20 * time.Minute, 100 * time.Hour} {
 		d := newDrive(20_000)
 		d.seconds(300, 10, limiter.BoundRequests)
-		d.f.shown, d.f.shownAt = d.p.At.Add(shown), d.p.At
+		d.f.shownEnd, d.f.shownAt = d.p.At.Add(shown), d.p.At
 		if e := d.second(10, limiter.BoundRequests); e.Likely != shown-time.Second || e.Low > e.Likely || e.Likely > e.High {
 			t.Errorf("%v is shown: %+v", shown, e)
 		}

@@ -69,8 +69,8 @@ func (r *Recorder) drawPerItem(l *batch.LaneStatus, of *figures) [limiter.Dimens
 	return [limiter.Dimensions]float64{c.Requests, c.Tokens(), c.Input, c.Output}
 }
 
-// least returns the lowest rate of them; +Inf: none is known.
-func least(of []capacity) float64 {
+// lowestRate returns the lowest rate of the capacities; +Inf: none is known.
+func lowestRate(of []capacity) float64 {
 	rate := math.Inf(1)
 	for _, c := range of {
 		rate = min(rate, c.rate)
@@ -82,9 +82,9 @@ func least(of []capacity) float64 {
 // unknown while one of several lanes searches for its limit: the windows of new lanes would let
 // through a hundred times as much.
 func (r *Recorder) allowedRate(s *batch.Status) float64 {
-	of := r.run.mean()
+	figures := r.run.mean()
 	run := math.Inf(1)
-	if occupied := of.meanOccupied(); occupied > 0 && s.Run.Concurrency > 0 {
+	if occupied := figures.meanOccupied(); occupied > 0 && s.Run.Concurrency > 0 {
 		run = float64(s.Run.Concurrency) / occupied
 	}
 	if len(s.Lanes) == 0 || s.Known > len(s.Lanes) {
@@ -96,22 +96,22 @@ func (r *Recorder) allowedRate(s *batch.Status) float64 {
 		if l.Phase == machine.Stopped {
 			continue
 		}
-		if len(s.Lanes) > 1 && searches(l) {
+		if len(s.Lanes) > 1 && isSearching(l) {
 			return math.Inf(1)
 		}
-		of := r.lane(r.names.slot(l.Name))
-		mean := of.mean()
-		rate := least(capacities(l, r.drawPerItem(l, &mean), mean.meanTook()))
+		figures := r.lane(r.names.slot(l.Name))
+		mean := figures.mean()
+		rate := lowestRate(capacities(l, r.drawPerItem(l, &mean), mean.meanTook()))
 		if anyWaits && l.Draw == (limiter.Cost{}) { // while items wait for others, it needs no more than it uses
-			rate = min(rate, of.items.speed(SpeedSpan))
+			rate = min(rate, figures.items.speed(SpeedSpan))
 		}
 		lanes += rate
 	}
 	return min(run, lanes)
 }
 
-// searches reports whether the lane has a pace, although nothing of its limits is known.
-func searches(l *batch.LaneStatus) bool {
+// isSearching reports whether the lane has a pace, although nothing of its limits is known.
+func isSearching(l *batch.LaneStatus) bool {
 	known := slices.ContainsFunc(l.View.Limits[:], func(v limiter.LimitView) bool { return v.Known() })
 	return !known && !math.IsInf(l.Rate, 1)
 }

@@ -65,8 +65,8 @@ func New(cfg Config) *Recorder {
 		allowedNow: math.Inf(1),
 	}
 	for _, w := range cfg.Work { // these have names of their own before any other
-		of := &r.lane(r.names.slot(w.Lane)).work
-		of.Items, of.Bytes = of.Items+max(0, w.Items), of.Bytes+max(0, w.Bytes)
+		work := &r.lane(r.names.slot(w.Lane)).work
+		work.Items, work.Bytes = work.Items+max(0, w.Items), work.Bytes+max(0, w.Bytes)
 	}
 	return r
 }
@@ -202,7 +202,7 @@ func (r *Recorder) lane(slot int) *series {
 		case slot == noSlot:
 			name = ""
 		case slot < MaxLanes:
-			name = r.names.of(slot)
+			name = r.names.nameOf(slot)
 		}
 		r.lanes[slot] = newSeries(name)
 	}

@@ -65,11 +65,11 @@ func (s Sample) Merge(next Sample) Sample {
 		Latency:      s.Latency.merge(next.Latency),
 		Lanes:        mergeLanes(s.Lanes, next.Lanes),
 	}
-	mean := func(a, b float64) float64 { return per(a*s.Span+b*next.Span, s.Span+next.Span) }
+	mean := func(a, b float64) float64 { return ratio(a*s.Span+b*next.Span, s.Span+next.Span) }
 	sum.InFlight, sum.Waiting = mean(s.InFlight, next.InFlight), mean(s.Waiting, next.Waiting)
 	sum.Parked, sum.Delayed = mean(s.Parked, next.Parked), mean(s.Delayed, next.Delayed)
 	sum.AllowedSpan = s.allowedSpan() + next.allowedSpan()
-	sum.Allowed = per(s.Allowed*s.allowedSpan()+next.Allowed*next.allowedSpan(), sum.AllowedSpan)
+	sum.Allowed = ratio(s.Allowed*s.allowedSpan()+next.Allowed*next.allowedSpan(), sum.AllowedSpan)
 	return sum
 }
 
@@ -137,8 +137,8 @@ func (g *gauges) note(s *batch.Status, allowing float64, gap time.Duration) {
 	}
 }
 
-// per returns a mean; 0 over no time.
-func per(sum, span float64) float64 {
+// ratio returns sum over span; 0 if span is 0.
+func ratio(sum, span float64) float64 {
 	if span == 0 {
 		return 0
 	}
@@ -157,9 +157,9 @@ func (r *Recorder) sample() *Sample {
 		Answered: t.answered, Failed: t.failed, Calls: t.calls, Throttled: t.throttled, Broke: t.broke,
 		InputTokens: t.used.InputTokens, OutputTokens: t.used.OutputTokens, CachedTokens: t.used.CachedTokens,
 		USD: t.usd, Unpriced: t.unpriced,
-		InFlight: per(g.inFlight, g.span), InFlightMost: g.most, Waiting: per(g.waiting, g.span),
-		Parked: per(g.parked, g.span), Delayed: per(g.delayed, g.span),
-		Allowed: per(g.allowed, g.allowedSpan), AllowedSpan: g.allowedSpan,
+		InFlight: ratio(g.inFlight, g.span), InFlightMost: g.most, Waiting: ratio(g.waiting, g.span),
+		Parked: ratio(g.parked, g.span), Delayed: ratio(g.delayed, g.span),
+		Allowed: ratio(g.allowed, g.allowedSpan), AllowedSpan: g.allowedSpan,
 		Bounds: r.account.minus(&r.reported), Latency: t.answers.buckets(), Lanes: r.laneSamples(),
 	}
 	r.sampled, r.reported, r.gauges = elapsed, r.account, gauges{}
@@ -257,9 +257,9 @@ func (b Buckets) Count() (n int) {
 // are none.
 func (b Buckets) Quantile(q float64) time.Duration {
 	rank, seen := int(math.Ceil(q*float64(b.Count()))), 0
-	for _, k := range b {
-		if seen += k.Count; seen >= max(1, rank) {
-			return middleOf(k.Number)
+	for _, bucket := range b {
+		if seen += bucket.Count; seen >= max(1, rank) {
+			return middleOf(bucket.Number)
 		}
 	}
 	return 0
