@@ -76,16 +76,16 @@ func (m *Machine) stopLaneOrAccount(now time.Time, l *lane, wholeAccount bool, s
 	}
 }
 
-// share stops a lane whose account was found to be of no use before.
-func (m *Machine) share(now time.Time, l *lane) {
+// stopWithAccount stops a lane whose account is already known to be of no use.
+func (m *Machine) stopWithAccount(now time.Time, l *lane) {
 	if a := l.account; a != nil && a.cause != nil {
 		m.stop(now, l, a.cause)
 		l.cause = a.cause // also if it had stopped by itself
 	}
 }
 
-// ruinedBy returns the name of the account that stops the lane; "": it does not, or has none.
-func (l *lane) ruinedBy(to Phase) string {
+// accountToReport returns the name of the account that stops the lane; "": it does not, or has none.
+func (l *lane) accountToReport(to Phase) string {
 	if to != Stopped || l.account == nil || l.account.cause == nil {
 		return ""
 	}

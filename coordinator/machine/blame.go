@@ -33,7 +33,7 @@ const (
 	doubtBase = 5 * time.Second
 	// maxDoubtWait bounds that wait, and the one for an answer of another item.
 	maxDoubtWait = 30 * time.Second
-	// maxDoublings bounds how often that wait doubles, as a shift by more bits overflows: doubtMost is reached before.
+	// maxDoublings bounds how often that wait doubles, as a shift by more bits overflows: maxDoubtWait is reached before.
 	maxDoublings = 8
 	// maxDoubts caps the count of an item's doubts.
 	maxDoubts = math.MaxUint8
@@ -161,12 +161,12 @@ func (l *lane) tripsBreaker(now time.Time, it *Item, o *Outcome) bool {
 			b.rowBegan, b.answeredSince = it.Sent, 0
 		}
 	}
-	b.begin(now)
+	b.noteFailing(now)
 	return l.breaker.Failure(now, max(int(l.inEpoch), b.rowNeeded(l.breaker.Row()+1)))
 }
 
-// begin notes that a call goes unanswered.
-func (b *blame) begin(now time.Time) {
+// noteFailing notes since when calls go unanswered.
+func (b *blame) noteFailing(now time.Time) {
 	if b.failingSince.IsZero() {
 		b.failingSince = now
 	}
@@ -191,8 +191,8 @@ func (b *blame) rowNeeded(row int) int {
 	return int(math.Ceil(-accidentNats / math.Log(bad/(good+bad))))
 }
 
-// tally counts items by how their first call ended.
-func (b *blame) tally(good, bad uint32) {
+// countFirstCalls counts items by whether their first call was answered or broke.
+func (b *blame) countFirstCalls(good, bad uint32) {
 	b.good, b.bad = b.good+good, b.bad+bad
 	if b.good+b.bad > firstEnds {
 		b.good, b.bad = b.good/2, b.bad/2
@@ -207,13 +207,13 @@ func (m *Machine) absorbAnswer(now time.Time, l *lane, n *limiter.News, asHoped 
 	if asHoped {
 		b.lastAsHoped, b.failedAlike = latest(b.lastAsHoped, n.Sent), alike{}
 		if !n.Again {
-			b.tally(1, 0)
+			b.countFirstCalls(1, 0)
 		}
 	}
 	switch endsRow = n.Present && !n.Sent.Before(b.failingSince); {
 	case endsRow:
 		if b.failingSince = (time.Time{}); !l.down(now) {
-			b.tally(0, uint32(l.breaker.Row()))
+			b.countFirstCalls(0, uint32(l.breaker.Row()))
 		}
 	case n.Sent.After(b.failingSince) && l.down(now):
 		m.closeBreaker(now, l)
@@ -230,7 +230,7 @@ func (m *Machine) absorbAnswer(now time.Time, l *lane, n *limiter.News, asHoped 
 // An example: half of the items break at once, and the others take two seconds. Within one
 // second thirty have broken, and no answer can be there yet.
 func (m *Machine) closeBreaker(now time.Time, l *lane) {
-	l.blame.tally(0, uint32(l.breaker.Row()))
+	l.blame.countFirstCalls(0, uint32(l.breaker.Row()))
 	l.blame.failingSince = time.Time{}
 	l.breaker.Close()
 	if l.phase == Cooling && l.reason == ByBreaker {
@@ -285,8 +285,9 @@ func (m *Machine) holdUndecided(now time.Time, it *Item, o *Outcome) {
 	}
 }
 
-// fails ends an item by its own failure.
-func (m *Machine) fails(it *Item, broke bool, cause error) {
+// failItem releases an item that failed by its own fault. broke says that its call broke, so that
+// the attempt was counted when the item came back.
+func (m *Machine) failItem(it *Item, broke bool, cause error) {
 	if !broke { // what broke was counted when it came back
 		it.Attempts++
 	}
@@ -360,12 +361,12 @@ func (m *Machine) takeUndecided(l *lane, accept func(*undecided) bool) (taken []
 func (m *Machine) decideAfterAnswer(now time.Time, l *lane) {
 	b := l.blame
 	for _, u := range m.takeUndecided(l, func(u *undecided) bool { return !b.witnessOf(u).Before(u.it.handedOverAt) }) {
-		had := u.it.Attempts
-		if u.it.settleDoubts(); u.broke && u.it.Attempts < had {
+		before := u.it.Attempts
+		if u.it.settleDoubts(); u.broke && u.it.Attempts < before {
 			m.delayUntil(u.it, latest(now, u.it.due))
 			continue
 		}
-		m.fails(u.it, u.broke, u.it.cause)
+		m.failItem(u.it, u.broke, u.it.cause)
 	}
 }
 
@@ -377,7 +378,8 @@ func (b *blame) witnessOf(u *undecided) time.Time {
 	return b.lastAsHoped
 }
 
-// clearFailures notes that the breaker has opened: earlier calls that broke are nobody's failures.
+// clearFailures notes that the breaker has opened: calls that left earlier and broke are nobody's
+// failures.
 func (m *Machine) clearFailures(l *lane) {
 	l.blameRecord().openedEpoch = l.epoch
 	for _, u := range m.takeUndecided(l, func(u *undecided) bool { return u.broke }) {
@@ -458,7 +460,7 @@ func (m *Machine) failUndecided(l *lane, r *run) {
 		b.failedAlike = alike{}
 	}
 	for _, u := range m.takeUndecided(l, func(u *undecided) bool { return u.it.run == r }) {
-		m.fails(u.it, u.broke, u.it.cause)
+		m.failItem(u.it, u.broke, u.it.cause)
 	}
 }
 
@@ -485,7 +487,7 @@ func (m *Machine) mayYetAnswer(now time.Time, l *lane, r *run) bool {
 		return true
 	}
 	return slices.ContainsFunc(l.pools, func(p *pool) bool {
-		return (p.run == r || !p.run.paused) && p.asks(now, l) && (p.head() != nil || p.delayed.len() > 0)
+		return (p.run == r || !p.run.paused) && p.couldUse(now, l) && (p.head() != nil || p.delayed.len() > 0)
 	})
 }
 

@@ -119,10 +119,10 @@ func TestAnswersBesideARowMakeItLonger(t *testing.T) {
 func TestShareOfBadItemsFades(t *testing.T) {
 	b := &blame{}
 	for range 10_000 {
-		b.tally(0, 1)
+		b.countFirstCalls(0, 1)
 	}
 	for range 2_000 {
-		b.tally(1, 0)
+		b.countFirstCalls(1, 0)
 	}
 	if share := float64(b.bad) / float64(b.good+b.bad); share > 0.3 || b.good+b.bad > firstEnds {
 		t.Errorf("%d good, %d bad", b.good, b.bad)
@@ -132,13 +132,13 @@ func TestShareOfBadItemsFades(t *testing.T) {
 // A tally counts what it says it does.
 func TestTallyCounts(t *testing.T) {
 	b := &blame{}
-	if b.tally(3, 2); b.good != 3 || b.bad != 2 {
+	if b.countFirstCalls(3, 2); b.good != 3 || b.bad != 2 {
 		t.Errorf("%d good, %d bad, want 3 and 2", b.good, b.bad)
 	}
-	if b.tally(firstEnds-5, 0); b.good != firstEnds-2 || b.bad != 2 {
+	if b.countFirstCalls(firstEnds-5, 0); b.good != firstEnds-2 || b.bad != 2 {
 		t.Errorf("%d good, %d bad: it fades before there are %d", b.good, b.bad, firstEnds)
 	}
-	if b.tally(0, 2); b.good != firstEnds/2-1 || b.bad != 2 {
+	if b.countFirstCalls(0, 2); b.good != firstEnds/2-1 || b.bad != 2 {
 		t.Errorf("%d good, %d bad, want half of each", b.good, b.bad)
 	}
 }

@@ -42,10 +42,10 @@ func (m *Machine) checkBound(b *book, r *run) {
 		if p.head() == nil {
 			continue
 		}
-		if heads++; r.free() && !r.paused && !m.full() && p.counted == 0 && !p.short {
+		if heads++; r.hasRoom() && !r.paused && !m.full() && p.counted == 0 && !p.waitsForMoney {
 			b.w.failf("pool %s has something to give, and is awake", p.name)
 		}
-		if p.short {
+		if p.waitsForMoney {
 			short++
 		}
 		for _, l := range p.lanes {
@@ -71,7 +71,7 @@ func (m *Machine) checkBound(b *book, r *run) {
 	case BoundConcurrency:
 		ok = r.busy >= r.cfg.Concurrency || m.full()
 	case BoundBudget:
-		ok = short > 0 || r.purse.over != nil && r.waiting == 0
+		ok = short > 0 || r.purse.overrun != nil && r.waiting == 0
 	case BoundBackoff:
 		ok = heads == 0 && delayed > 0
 	default:

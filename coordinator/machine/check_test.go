@@ -327,10 +327,10 @@ func (m *Machine) checkAwake(b *book, look bool) {
 		if look {
 			m.checkBound(b, r)
 		}
-		if r.releases.n > 0 && r.free() {
+		if r.releases.n > 0 && r.hasRoom() {
 			b.w.failf("run %d has room, and %d items that could end", r.id, r.releases.n)
 		}
-		if r.paused || !r.free() || m.full() {
+		if r.paused || !r.hasRoom() || m.full() {
 			continue
 		}
 		for _, p := range r.opened {
@@ -338,7 +338,7 @@ func (m *Machine) checkAwake(b *book, look bool) {
 				b.w.failf("item %d is due, and is still kept back", it.Seq)
 			}
 			switch it := p.head(); {
-			case it != nil && p.short:
+			case it != nil && p.waitsForMoney:
 				m.checkShort(b, p, it)
 			case it != nil:
 				m.checkAsleep(b, p, it)

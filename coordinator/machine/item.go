@@ -217,7 +217,7 @@ func (m *Machine) countWaiting(it *Item) {
 	m.waiting++
 	it.run.waiting++
 	m.touch(it.run)
-	it.pool.comes(it)
+	it.pool.addCost(it)
 }
 
 // releaseIfHopeless releases an item that can never be called in its pool, and reports whether it
@@ -226,8 +226,8 @@ func (m *Machine) releaseIfHopeless(it *Item) bool {
 	switch {
 	case it.run.draining:
 		m.release(it, EndDrained, nil)
-	case it.run.purse != nil && it.run.purse.over != nil:
-		m.release(it, EndUnpaid, it.run.purse.over)
+	case it.run.purse != nil && it.run.purse.overrun != nil:
+		m.release(it, EndUnpaid, it.run.purse.overrun)
 	case it.pool.dead():
 		m.release(it, EndStopped, it.pool.cause())
 	case it.unwanted:
@@ -241,7 +241,7 @@ func (m *Machine) releaseIfHopeless(it *Item) bool {
 // release puts an item that is in no queue among the items that end without a further call.
 func (m *Machine) release(it *Item, v Verdict, cause error) {
 	m.unexpire(it)
-	it.pool.uncountWaiting(it)
+	it.pool.subtractCost(it)
 	if (v == EndStopped || v == EndUnpaid) && it.run.stopped == nil {
 		it.run.stopped = cause
 	}
@@ -262,7 +262,7 @@ func (m *Machine) absorbEnd(now time.Time, e *Event) {
 	it.serial++
 	it.run.busy--
 	if m.touch(it.run); it.run.runnable.n > 0 {
-		m.attend(it.run)
+		m.queueRun(it.run)
 	}
 	if it.place == Releasing {
 		it.place, it.cause = Over, nil // its grant has passed the cause on
@@ -280,15 +280,15 @@ func (m *Machine) absorbEnd(now time.Time, e *Event) {
 	it.run.flights.arrive(int(it.pos))
 	o := &e.outcome
 	if l.outside != nil {
-		m.report(now, it, o)
+		m.reportEnd(now, it, o)
 	}
 	o.dropImplausible()
 	if it.run.purse != nil {
 		it.run.purse.settle(it, o)
 	}
-	if had := it.Attempts; it.doubts > 0 { // before the lane learns of this end, which may open the breaker
+	if before := it.Attempts; it.doubts > 0 { // before the lane learns of this end, which may open the breaker
 		it.settleDoubts()
-		o.Last = o.Last && it.Attempts == had // fewer are used up than its worker knew of
+		o.Last = o.Last && it.Attempts == before // fewer are used up than its worker knew of
 	}
 	m.learn(now, it, o)
 	if e.kind == evSettled {
@@ -309,7 +309,7 @@ func (m *Machine) placeHandedOver(now time.Time, it *Item, o *Outcome) {
 	m.countWaiting(it)
 	used := m.countAgainstItem(now, it, o)
 	if it.lane.itemAtFault(it, o) { // also in a run that drains: nothing is left to find out
-		m.fails(it, false, o.Cause)
+		m.failItem(it, false, o.Cause)
 		return
 	}
 	if m.releaseIfHopeless(it) {
@@ -337,11 +337,11 @@ func (m *Machine) endIfFailed(now time.Time, it *Item, o *Outcome, used bool) bo
 		if o.Signal == Exhausted && !o.Again {
 			return false
 		}
-		m.fails(it, last, o.Cause)
+		m.failItem(it, last, o.Cause)
 	case o.Signal == Exhausted && it.epoch < l.vouchedEpoch:
 		return false
 	case it.Probe && last && it.run.cfg.KeepGoing:
-		m.fails(it, last, o.Cause)
+		m.failItem(it, last, o.Cause)
 	default:
 		m.holdUndecided(now, it, o)
 	}
@@ -440,7 +440,7 @@ func (m *Machine) removeFromPool(it *Item) {
 	if it.pool.wake(); it.pool.head() == nil {
 		it.pool.clearWaits()
 		m.leaveLines(it.pool)
-		if it.pool.short {
+		if it.pool.waitsForMoney {
 			it.run.purse.setWaiting(it.pool, false)
 		}
 	}

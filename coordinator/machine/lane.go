@@ -146,7 +146,7 @@ func (m *Machine) laneNamed(now time.Time, name string) *lane {
 		m.idle.push(l)
 		m.recallLane(now, l)
 		m.joinAccount(l)
-		m.share(now, l)
+		m.stopWithAccount(now, l)
 	}
 	return l
 }
@@ -161,7 +161,7 @@ func (l *lane) admit(now time.Time, p *pool, it *Item) time.Duration {
 	case l.phase == Probing && (l.inEpoch > 0 || l.full(now)):
 		l.bound = BoundRecovery
 		return forever // the end of a call ends this
-	case !l.hung && !l.full(now), l.inFlight > 0 && now.Sub(l.lastEnd) >= minOverdue && l.hangs(now):
+	case !l.hung && !l.full(now), l.inFlight > 0 && now.Sub(l.lastEnd) >= minOverdue && l.looksHung(now):
 	case l.hung:
 		l.bound = BoundUnanswered
 		return l.lastEnd.Add(l.overdueAfter()).Sub(now)
@@ -228,7 +228,7 @@ func (m *Machine) noteDeparture(now time.Time, l *lane, it *Item) {
 	if l.inFlight == 0 {
 		l.lastEnd, l.inFlightAtEnd = now, 0
 	} else if now.Sub(l.lastEnd) >= minOverdue {
-		l.mark(now)
+		l.markInFlight(now)
 	}
 	it.ticket = l.law.Sent(now, l.charge.Of(it.Cost), l.inFlight)
 	l.blocked = false
@@ -268,7 +268,7 @@ func (p *pool) drawOn(i int) {
 	if len(l.pools) > len(l.onePool) {
 		l.onePool[0] = nil // they have moved, and it would keep a run alive that is over
 	}
-	if p.tiers.backs(i) {
+	if p.tiers.hasNextTier(i) {
 		l.poolsWithNextTier++
 	}
 }
@@ -286,7 +286,7 @@ func (p *pool) stopDrawingOn(i int) {
 	}
 	l.pools[last] = nil
 	l.pools = l.pools[:last]
-	if p.tiers.backs(i) {
+	if p.tiers.hasNextTier(i) {
 		l.poolsWithNextTier--
 	}
 }
@@ -316,7 +316,7 @@ func (m *Machine) defineLane(now time.Time, name string, c LaneConfig) {
 		l.law.SetLimits(now, c.Limits)
 		m.setRamp(now, l, c.Ramp)
 	}
-	m.share(now, l)
+	m.stopWithAccount(now, l)
 	m.wake(l)
 }
 
@@ -421,7 +421,7 @@ func (l *lane) forgive() {
 	l.vouchedEpoch = l.epoch
 	l.broke, l.unclear, l.restored, l.hung = false, 0, false, false
 	l.cause, l.until, l.wave = nil, time.Time{}, 0
-	l.listen()
+	l.restartSilence()
 	l.cooldownReason = NoReason
 	if l.illness != nil {
 		*l.illness = illness{}

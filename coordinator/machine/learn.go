@@ -131,7 +131,7 @@ func (m *Machine) applyLesson(now time.Time, e *lesson, o *Outcome) {
 		}
 	}
 	if answered || o.Signal == Failed {
-		l.letIn()
+		l.endHealthyWait()
 		if hears.recovery {
 			m.reportPace(now, l) // after the breaker, which may take care of it
 		}
@@ -209,7 +209,7 @@ func (m *Machine) wasAnswered(now time.Time, e *lesson, o *Outcome) {
 // before the cooldown and took long, and is refused: that says nothing about now.
 func (m *Machine) wasRefused(now time.Time, e *lesson, o *Outcome) {
 	l, it, n, hears := e.lane, e.it, &e.news, &teaches[e.from]
-	if e.from == ownCall && l.isDaily(o, n.Present) {
+	if e.from == ownCall && l.countUnclear(o, n.Present) {
 		m.stop(now, l, o.Cause)
 	}
 	if it == nil {
@@ -248,7 +248,7 @@ func (m *Machine) wasRefused(now time.Time, e *lesson, o *Outcome) {
 	switch {
 	case r.Alone:
 		it.due = r.Until
-	case m.outlasts(now, l):
+	case m.exceedsPatience(now, l):
 		m.stop(now, l, l.outage(now, o.Cause))
 	default:
 		m.cool(now, l, reason, r.Until)
@@ -308,7 +308,7 @@ func (m *Machine) hasFailed(now time.Time, e *lesson, o *Outcome) {
 	switch {
 	case m.staysSilent(now, it, o):
 		m.stop(now, l, l.unheard(now, o.Cause))
-	case opens && m.outlasts(now, l):
+	case opens && m.exceedsPatience(now, l):
 		m.stop(now, l, l.outage(now, o.Cause))
 	case opens:
 		l.law.Broken(now)
@@ -330,9 +330,9 @@ func (o *Outcome) asHoped() bool {
 // means the day.
 const unclearMost = 3
 
-// isDaily counts a refusal that leaves open which limit it means, and reports whether it is one
-// too many in a row.
-func (l *lane) isDaily(o *Outcome, present bool) bool {
+// countUnclear counts a refusal that does not say which limit it means. It reports whether there
+// were so many in a row that it means the day's.
+func (l *lane) countUnclear(o *Outcome, present bool) bool {
 	if !o.Unclear || !present {
 		return false
 	}

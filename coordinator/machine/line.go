@@ -24,8 +24,8 @@ type link[T any] struct {
 }
 
 // push adds an element at the end of the list.
-func (q *list[T]) push(k *link[T], x *T) {
-	k.of, k.prev, k.next = x, q.last, nil
+func (q *list[T]) push(k *link[T], element *T) {
+	k.of, k.prev, k.next = element, q.last, nil
 	if q.last == nil {
 		q.first = k
 	} else {
@@ -116,15 +116,15 @@ func (q *line) join(s *poolSeat) {
 	s.seat.pools.push(&s.link, s)
 }
 
-// holds notes what holds the first back.
-func (q *line) holds(now time.Time, by Bound) {
+// setBound notes what holds back the first in the line, and so all.
+func (q *line) setBound(now time.Time, by Bound) {
 	if by != q.bound {
-		q.ledger, q.bound, q.since = q.until(now), by, now
+		q.ledger, q.bound, q.since = q.ledgerAt(now), by, now
 	}
 }
 
-// until returns the line's ledger up to now.
-func (q *line) until(now time.Time) Ledger {
+// ledgerAt returns the line's ledger up to now.
+func (q *line) ledgerAt(now time.Time) Ledger {
 	l := q.ledger
 	l[q.bound] += now.Sub(q.since)
 	return l
@@ -142,7 +142,8 @@ func (p *pool) poolSeatOn(i int) *poolSeat {
 	return &p.seats[i]
 }
 
-// runSeatOn returns the place of the pool's run on the i-th of its lanes.
+// runSeatOn returns the seat of the pool's run on the i-th of its lanes, and makes it if there is
+// none.
 func (p *pool) runSeatOn(i int) *runSeat {
 	s := p.poolSeatOn(i)
 	if s.seat == nil {
@@ -158,7 +159,7 @@ func (p *pool) wake() {
 	case p.waiting.first == nil && p.returned.len() == 0:
 	case p.counted == 0:
 		p.run.runnable.push(p)
-		m.attend(p.run)
+		m.queueRun(p.run)
 	default:
 		for _, l := range p.lanes {
 			if l.line.first() == p {
@@ -180,8 +181,8 @@ func (m *Machine) wake(l *lane) {
 	}
 }
 
-// attend puts a run in line for what it can have.
-func (m *Machine) attend(r *run) {
+// queueRun puts a run in line for its next items, unless it is there already.
+func (m *Machine) queueRun(r *run) {
 	m.touch(r)
 	if r.turn.of == nil {
 		m.awake.push(&r.turn, r)
@@ -195,13 +196,13 @@ func (m *Machine) attend(r *run) {
 func (m *Machine) askLine(now time.Time, l *lane) {
 	for p := l.line.first(); p != nil; p = l.line.first() {
 		switch {
-		case !p.run.free() || p.run.paused:
+		case !p.run.hasRoom() || p.run.paused:
 			p.clearWaits()
 			m.leaveLines(p)
 			p.run.runnable.push(p)
 			continue
 		case m.full():
-			l.line.holds(now, BoundConcurrency) // unless it must wait for the lane
+			l.line.setBound(now, BoundConcurrency) // unless it must wait for the lane
 			if l.line.callsWhenFull == 1+m.totals[calls] {
 				return
 			}
@@ -236,18 +237,18 @@ func (m *Machine) sleep(now time.Time, p *pool, behind *lane, asked int) {
 	}
 	for i := range p.lanes {
 		k := p.index(i)
-		l, s := p.lanes[k], p.poolSeatOn(k)
+		l, place := p.lanes[k], p.poolSeatOn(k)
 		if i >= asked {
-			m.leaveLine(l, s)
+			m.leaveLine(l, place)
 			continue
 		}
-		x := p.runSeatOn(k) // join needs it
+		seat := p.runSeatOn(k) // join needs it
 		if l.line == nil {
 			l.line = &line{since: now, bound: l.bound, alarm: alarm{pos: -1, lane: l}}
 		}
-		l.line.join(s)
+		l.line.join(place)
 		if l == behind {
-			p.countItemsAt(x)
+			p.countItemsAt(seat)
 		}
 	}
 	// In a loop of its own: a pool that leaves its lines now makes this one the first of a line in
@@ -263,7 +264,7 @@ func (m *Machine) sleep(now time.Time, p *pool, behind *lane, asked int) {
 // ask it again.
 func (m *Machine) noteWait(now time.Time, l *lane, p *pool) {
 	q := l.line
-	q.holds(now, l.bound)
+	q.setBound(now, l.bound)
 	switch {
 	case l.delay != forever:
 		m.alarms.set(&q.alarm, now.Add(l.delay))
@@ -311,8 +312,8 @@ func (l *lane) health() health {
 // it is each that may spill, as it may have waited too long for a lane that is.
 func (m *Machine) wakeForTiers(q *line, first *pool) {
 	var all []*pool
-	for x := q.runs.first; x != nil; x = x.next {
-		for s := x.of.pools.first; s != nil; s = s.next {
+	for run := q.runs.first; run != nil; run = run.next {
+		for s := run.of.pools.first; s != nil; s = s.next {
 			if p := s.of.pool; p != first && p.tiers != nil && (q.health == unhealthy || p.tiers.spill > 0) {
 				all = append(all, p)
 			}

@@ -58,7 +58,7 @@ func (m *Machine) beginWait(now time.Time, l *lane) {
 	l.wait.since, l.wait.reported = now, false
 	m.checkWaitsBy(now.Add(m.cfg.LongWait))
 	if l.phase == Cooling {
-		m.foresee(l)
+		m.checkWaitsEarly(l)
 	}
 }
 
@@ -72,16 +72,16 @@ func (w *wait) end() {
 	}
 }
 
-// foresee looks at the waits at once if the end of a cooldown is known to be far.
-func (m *Machine) foresee(l *lane) {
+// checkWaitsEarly has the waits checked at once if the lane's cooldown is known to last long.
+func (m *Machine) checkWaitsEarly(l *lane) {
 	if w := l.wait; w.underWay() && !w.reported && isLong(m.now, w.since, l.until, m.cfg.LongWait) {
 		m.checkWaitsBy(m.now)
 	}
 }
 
-// letIn ends the wait of a healthy lane, as one of its calls was let in. A call that was under
-// way when the lane cooled ends nothing.
-func (l *lane) letIn() {
+// endHealthyWait ends the wait of a healthy lane, as one of its calls was let in. A call that was
+// under way when the lane cooled ends nothing.
+func (l *lane) endHealthyWait() {
 	if l.usable() {
 		l.wait.end()
 	}
@@ -148,7 +148,7 @@ func (m *Machine) checkLaneWait(now time.Time, l *lane) {
 // waited. The lane itself may have waited for longer, for items that have gone.
 func (l *lane) wantedBy(now time.Time) (items int, since time.Time) {
 	for _, p := range l.pools {
-		if p.run.paused || !p.run.free() || !p.asks(now, l) {
+		if p.run.paused || !p.run.hasRoom() || !p.couldUse(now, l) {
 			continue
 		}
 		n, first := p.countReady(!l.usable()) // a lane that is well has nothing to do with an item's own wait
@@ -184,8 +184,8 @@ func (p *pool) countReady(withDelayed bool) (n int, first time.Time) {
 	return n, first
 }
 
-// asks reports whether the pool's next item could go out on the lane.
-func (p *pool) asks(now time.Time, l *lane) bool {
+// couldUse reports whether the pool's next item could go out on the lane.
+func (p *pool) couldUse(now time.Time, l *lane) bool {
 	i := slices.Index(p.lanes, l)
 	return i >= 0 && (p.tiers == nil || p.uses(now, p.tiers.tierOf[i]))
 }

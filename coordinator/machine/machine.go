@@ -250,7 +250,7 @@ func (m *Machine) ringAlarms(now time.Time) {
 			}
 			continue
 		}
-		a.pool.ripen(now)
+		a.pool.makeDueReady(now)
 		m.tryTiers(now, a.pool)
 		a.pool.wake()
 		m.setAlarm(a.pool)
@@ -294,7 +294,7 @@ func (m *Machine) grant(now time.Time) {
 // in flight.
 func (m *Machine) lendReleases() {
 	for _, r := range m.touched {
-		for r.releases.n > 0 && r.free() {
+		for r.releases.n > 0 && r.hasRoom() {
 			it := r.releases.pop()
 			m.lend(r, Grant{Item: it, Verdict: it.verdict, Cause: it.cause})
 		}
@@ -304,7 +304,7 @@ func (m *Machine) lendReleases() {
 // serve grants one call of r, whose turn it is. If none can go, r goes to sleep, and its seats in
 // the lines keep the rest of its turn: the lane is the reason, not the run.
 func (m *Machine) serve(now time.Time, r *run) {
-	if !r.free() || !m.grantOne(now, r) {
+	if !r.hasRoom() || !m.grantOne(now, r) {
 		m.touch(r)
 		m.awake.remove(&r.turn)
 		r.given = 0
@@ -396,9 +396,9 @@ func (m *Machine) laneFor(now time.Time, p *pool, head *Item) *lane {
 // send grants a call of the item on l, and books it with its pool, its run and the lane.
 func (m *Machine) send(now time.Time, it *Item, l *lane) {
 	wasParked := it.place == Parked
-	it.pool.yields = it.Attempts > 0 && it.Calls > 0 && !wasParked
+	it.pool.freshGoesNext = it.Attempts > 0 && it.Calls > 0 && !wasParked
 	it.pool.take(it)
-	it.pool.uncountWaiting(it)
+	it.pool.subtractCost(it)
 	if wasParked {
 		it.lane.parked--
 		it.run.parked--
@@ -513,7 +513,7 @@ func (m *Machine) bookSleep(now, from time.Time) {
 		b.ledger = r.ledgerAt(last)
 		b.ledger[BoundSlept] += now.Sub(last)
 		if b.since = now; b.behind != nil {
-			b.lineLedger = b.behind.until(now)
+			b.lineLedger = b.behind.ledgerAt(now)
 		}
 	}
 }

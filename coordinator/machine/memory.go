@@ -68,12 +68,12 @@ func (m *Machine) SaveLane(now time.Time, name string) (LaneMemory, bool) {
 func (m *Machine) SaveLanes(now time.Time) map[string]LaneMemory {
 	now = m.tick(now)
 	saved := map[string]LaneMemory{}
-	for name, k := range m.memory {
-		saved[name] = k
+	for name, memory := range m.memory {
+		saved[name] = memory
 	}
 	for name, l := range m.lanes {
-		if k, known := l.save(now); known {
-			saved[name] = k
+		if memory, known := l.save(now); known {
+			saved[name] = memory
 		}
 	}
 	return saved
@@ -187,11 +187,11 @@ func (m *Machine) SaveItems() map[string]ItemMemory {
 			}
 		}
 	}
-	for key, k := range m.items {
+	for key, memory := range m.items {
 		if len(all) >= MostItemMemories {
 			break
 		}
-		all[key] = k
+		all[key] = memory
 	}
 	return all
 }
@@ -208,20 +208,20 @@ func (it *Item) save(into map[string]ItemMemory) {
 	if attempts == 0 || len(into) >= MostItemMemories {
 		return
 	}
-	if of, is := it.Payload.(Keyed); is && of.ItemKey() != "" {
-		into[of.ItemKey()] = ItemMemory{Failures: attempts, Doubts: int(doubts)}
+	if keyed, isKeyed := it.Payload.(Keyed); isKeyed && keyed.ItemKey() != "" {
+		into[keyed.ItemKey()] = ItemMemory{Failures: attempts, Doubts: int(doubts)}
 	}
 }
 
 // recallItem gives an offered item the failures that are remembered under its key.
 func (m *Machine) recallItem(now time.Time, it *Item) {
-	of, is := it.Payload.(Keyed)
-	if !is {
+	keyed, isKeyed := it.Payload.(Keyed)
+	if !isKeyed {
 		return
 	}
-	if k, known := m.items[of.ItemKey()]; known {
-		delete(m.items, of.ItemKey())
-		it.Attempts, it.doubts, it.handedOverAt = k.Failures, uint8(k.Doubts), now
+	if memory, known := m.items[keyed.ItemKey()]; known {
+		delete(m.items, keyed.ItemKey())
+		it.Attempts, it.doubts, it.handedOverAt = memory.Failures, uint8(memory.Doubts), now
 		it.counted = it.suspect()
 	}
 }

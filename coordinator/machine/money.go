@@ -87,9 +87,9 @@ type purse struct {
 	Spending
 	price    PriceFunc
 	reserved []limiter.Money     // by the slot of a call in its run's flights
-	short    []*pool             // those whose head does not fit, or waits behind one that does not
+	waiting  []*pool             // those whose head does not fit, or waits behind one that does not
 	lengths  map[string]*lengths // of answers, by lane
-	over     *BudgetError        // why the run has stopped; nil: it has not
+	overrun  *BudgetError        // why the run has stopped; nil: it has not
 }
 
 // newPurse returns the purse of a run; nil: it has no budget.
@@ -107,7 +107,7 @@ func (m *Machine) affords(p *pool, it *Item, l *lane) (price limiter.Money, fits
 	purse := p.run.purse
 	price, known := purse.price(it, l.name, purse.lengths[l.name].usual())
 	price = max(0, price)
-	first := len(purse.short) == 0 || purse.short[0] == p
+	first := len(purse.waiting) == 0 || purse.waiting[0] == p
 	switch {
 	case known && (price == 0 || first && price <= purse.Left()):
 		return price, true
@@ -128,23 +128,23 @@ func (m *Machine) affords(p *pool, it *Item, l *lane) (price limiter.Money, fits
 // setWaiting puts a pool at the end of those that wait for money, or takes it out. The first of
 // them has a claim to the money that comes back. Once it has left, the next one is asked.
 func (q *purse) setWaiting(p *pool, waits bool) {
-	if waits == p.short {
+	if waits == p.waitsForMoney {
 		return
 	}
-	if p.short = waits; waits {
-		q.short = append(q.short, p)
+	if p.waitsForMoney = waits; waits {
+		q.waiting = append(q.waiting, p)
 		return
 	}
-	at := slices.Index(q.short, p)
-	if q.short = slices.Delete(q.short, at, at+1); at == 0 {
+	at := slices.Index(q.waiting, p)
+	if q.waiting = slices.Delete(q.waiting, at, at+1); at == 0 {
 		q.askFirst()
 	}
 }
 
 // askFirst asks the pool that waits for money first again.
 func (q *purse) askFirst() {
-	if len(q.short) > 0 {
-		q.short[0].wake()
+	if len(q.waiting) > 0 {
+		q.waiting[0].wake()
 	}
 }
 
@@ -193,7 +193,7 @@ func (q *purse) lengthsOn(lane string) *lengths {
 
 // stopOverBudget stops a run whose money does not suffice, and releases its items.
 func (m *Machine) stopOverBudget(r *run, why *BudgetError) {
-	r.purse.over = why
+	r.purse.overrun = why
 	for _, p := range r.opened {
 		m.releaseAll(p, EndUnpaid, why)
 		m.schedulePoolSays(p)
@@ -204,7 +204,7 @@ func (m *Machine) stopOverBudget(r *run, why *BudgetError) {
 
 // setBudget changes how much a run may cost. The pool that waits for money first is asked again.
 func (m *Machine) setBudget(r *run, budget limiter.Money) {
-	if r == nil || r.purse == nil || r.purse.over != nil {
+	if r == nil || r.purse == nil || r.purse.overrun != nil {
 		return
 	}
 	r.cfg.Budget, r.purse.Cap = budget, budget

@@ -39,32 +39,32 @@ func (l *lane) allOverdue(now time.Time) bool {
 	return since >= minOverdue && since >= l.overdueAfter()
 }
 
-// hangs reports whether a call may leave past the window of the law. So many calls must be
+// looksHung reports whether a call may leave past the window of the law. So many calls must be
 // overdue that they would open the breaker had they broken. It runs only where no call has
-// ended for overdueLeast. One more call then leaves each time that answers are overdue, and any
+// ended for minOverdue. One more call then leaves each time that answers are overdue, and any
 // call that ends sets the lane going again.
 //
 // An example: the server accepts calls and answers none. 64 are under way, and no clock ends
 // them for ten minutes. A minute later the server is well again, but has forgotten them. The
 // next call finds that out.
-func (l *lane) hangs(now time.Time) bool {
+func (l *lane) looksHung(now time.Time) bool {
 	return !l.remote() && l.breaker.Opens(int(l.inFlightAtEnd)) && !over(l.inFlight, l.cfg.Window) && now.Sub(l.lastEnd) >= l.overdueAfter()
 }
 
-// mark notes how many calls are under way as another leaves, if they are overdue. It runs only
-// where no call has ended for overdueLeast.
-func (l *lane) mark(now time.Time) {
+// markInFlight notes how many calls are under way as another leaves, if they are overdue. The
+// caller checks that no call has ended for minOverdue.
+func (l *lane) markInFlight(now time.Time) {
 	if now.Sub(l.lastEnd) >= l.overdueAfter() {
-		l.hung = l.hangs(now)
+		l.hung = l.looksHung(now)
 		l.lastEnd, l.inFlightAtEnd = now, int32(l.inFlight)
 	}
 }
 
-// outlasts notes that a call cooled the lane, or broke while its breaker is open. It reports
+// exceedsPatience notes that a call cooled the lane, or broke while its breaker is open. It reports
 // whether nothing was answered for as long as an outage may last.
-func (m *Machine) outlasts(now time.Time, l *lane) bool {
+func (m *Machine) exceedsPatience(now time.Time, l *lane) bool {
 	b := l.blameRecord()
-	b.begin(now)
+	b.noteFailing(now)
 	return m.cfg.OutagePatience > 0 && now.Sub(b.failingSince) >= m.cfg.OutagePatience
 }
 
@@ -134,8 +134,9 @@ func (l *lane) unheard(now time.Time, cause error) error {
 	return err
 }
 
-// listen restarts the patience with a silent lane: nobody has tried it for a while.
-func (l *lane) listen() { l.silence = nil }
+// restartSilence gives a silent lane its full time again to be heard, as nobody has tried it for a
+// while.
+func (l *lane) restartSilence() { l.silence = nil }
 
 // prepareForNewRun begins a lane anew if no other run draws on it, as the new run has not waited
 // for it yet. A lane is tried again if it stopped because nothing was answered, or because all
@@ -158,7 +159,7 @@ func (m *Machine) prepareForNewRun(now time.Time, name string) {
 
 // waitsAnew begins the waits for an answer of the lane again.
 func (l *lane) waitsAnew() {
-	l.listen()
+	l.restartSilence()
 	if l.blame != nil {
 		l.blame.failingSince = time.Time{}
 	}

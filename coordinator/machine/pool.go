@@ -27,8 +27,8 @@ type pool struct {
 	waiting       fifo     // offered, never called
 	queued        bool     // in run.runnable
 	hasChargeRule bool     // the first lane charges by a rule of its own
-	short         bool     // its head waits for money of its run
-	yields        bool     // the latest to go had failed before: one that was never called goes next
+	waitsForMoney bool     // its head waits for money of its run
+	freshGoesNext bool     // the latest to go had failed before: one that was never called goes next
 	turn          int      // the lane that is asked first, where they take turns
 	counted       int      // its items that count at behind; 0: it is awake, or has none to give
 	behind        *runSeat // of a sleeping pool: its seat, at the one of several lanes for which it waits
@@ -40,7 +40,7 @@ type pool struct {
 	delayed       heap[*Item]  // in backoff, or waiting alone after a refusal
 	alarm         alarm        // when the first of its delayed ones is due
 	seats         []poolSeat   // its places on its lanes; nil: it is the first of the pools of each, and never slept
-	shut          error        // why it has no lane: there would be too many; nil: it has
+	noRoom        error        // why it has no lane: there would be too many; nil: it has
 	tiers         *tiers       // nil: its lanes are of one tier
 }
 
@@ -68,7 +68,7 @@ func (p *pool) head() *Item {
 // apart.
 func (p *pool) inTurn() *Item {
 	it := p.returned.top()
-	if p.yields && it.Attempts > 0 && it.place != Parked && p.waiting.first != nil {
+	if p.freshGoesNext && it.Attempts > 0 && it.place != Parked && p.waiting.first != nil {
 		return p.waiting.first
 	}
 	return it
@@ -117,8 +117,8 @@ func (p *pool) undecidedItems() (items []*Item) {
 // what breaks its calls, and not the server. After such a probe has failed the head is next,
 // because a fresh item may fail too.
 func (p *pool) probeOn(now time.Time, l *lane, head *Item) *Item {
-	again := l.breaker.Reopened()%2 == 1 && head.Calls > 0
-	if !l.down(now) || again || head.Attempts == 0 && head.probed == 0 {
+	probedFresh := l.breaker.Reopened()%2 == 1 && head.Calls > 0
+	if !l.down(now) || probedFresh || head.Attempts == 0 && head.probed == 0 {
 		return head
 	}
 	fresh := p.waiting.first
@@ -131,10 +131,10 @@ func (p *pool) probeOn(now time.Time, l *lane, head *Item) *Item {
 	return fresh
 }
 
-// ripen moves items whose backoff is over to those that may go.
-func (p *pool) ripen(now time.Time) {
+// makeDueReady moves the items whose backoff is over to those that may go.
+func (p *pool) makeDueReady(now time.Time) {
 	for it := p.delayed.top(); it != nil && !it.due.After(now); it = p.delayed.top() {
-		p.due(p.delayed.pop())
+		p.makeReady(p.delayed.pop())
 	}
 }
 
@@ -144,14 +144,14 @@ func (p *pool) freeFrom(l *lane) {
 	for _, it := range slices.Clone(p.delayed.items) { // remove changes the heap under the loop
 		if it.lane == l {
 			p.delayed.remove(int(it.pos))
-			p.due(it)
+			p.makeReady(it)
 		}
 	}
 	p.wake()
 }
 
-// due lets a delayed item go.
-func (p *pool) due(it *Item) {
+// makeReady moves a delayed item, which is in no queue, to those that may go.
+func (p *pool) makeReady(it *Item) {
 	it.due = time.Time{} // or its next refusal would wait for the rest of it
 	it.lane.delayed--
 	p.run.delayed--
@@ -177,7 +177,7 @@ func (p *pool) cause() error {
 			return l.cause
 		}
 	}
-	return p.shut
+	return p.noRoom
 }
 
 // pick returns the lane that takes the item first, and the time until then. 0 is now; forever means
@@ -292,8 +292,8 @@ func (l *lane) chargeNews(n *limiter.News, o *Outcome) {
 	}
 }
 
-// comes adds an item's draw to the sum of those that wait in the pool.
-func (p *pool) comes(it *Item) {
+// addCost adds an item's draw to the sum of those that wait in the pool.
+func (p *pool) addCost(it *Item) {
 	if p.hasChargeRule {
 		p.cost = p.cost.Plus(p.lanes[0].charge.Of(it.Cost))
 		return
@@ -301,8 +301,8 @@ func (p *pool) comes(it *Item) {
 	p.cost = p.cost.Plus(it.Cost)
 }
 
-// uncountWaiting takes it away again.
-func (p *pool) uncountWaiting(it *Item) {
+// subtractCost takes an item's draw away from the sum of those that wait in the pool.
+func (p *pool) subtractCost(it *Item) {
 	if p.hasChargeRule {
 		p.cost = p.cost.Minus(p.lanes[0].charge.Of(it.Cost))
 		return
@@ -388,7 +388,7 @@ func (h *heap[T]) remove(pos int) {
 	out, moved := h.items[pos], h.items[last]
 	h.items[last] = none // or the array would keep it alive
 	h.items = h.items[:last]
-	h.tell(out, -1)
+	h.notifyMoved(out, -1)
 	if pos < last {
 		h.items[pos] = moved
 		h.down(pos)
@@ -424,10 +424,10 @@ func (h *heap[T]) down(i int) {
 
 func (h *heap[T]) set(i int, x T) {
 	h.items[i] = x
-	h.tell(x, i)
+	h.notifyMoved(x, i)
 }
 
-func (h *heap[T]) tell(x T, pos int) {
+func (h *heap[T]) notifyMoved(x T, pos int) {
 	if h.moved != nil {
 		h.moved(x, pos)
 	}

@@ -29,7 +29,7 @@ func (m *Machine) probe(now time.Time, l *lane) {
 	}
 }
 
-// abandonProbe takes a probe back that says nothing. Its permit goes to the next one, and the
+// abandonProbe gives up a probe whose end says nothing. Its permit goes to the next one, and the
 // missing refusal proves nothing.
 func (m *Machine) abandonProbe(now time.Time, l *lane) {
 	l.breaker.Abandon(now)
@@ -122,7 +122,7 @@ func (m *Machine) lengthen(l *lane, until time.Time) {
 func (m *Machine) coolUntil(l *lane, until time.Time) {
 	l.until = latest(l.until, until)
 	m.alarms.set(&l.alarm, l.until)
-	m.foresee(l)
+	m.checkWaitsEarly(l)
 }
 
 // advance moves a lane to its next phase once its time in the present one is over.
@@ -170,14 +170,14 @@ func (m *Machine) enter(now time.Time, l *lane, to Phase, reason Reason) {
 	m.out.Transitions = append(m.out.Transitions, Transition{
 		At: now, Lane: l.name, From: l.phase, To: to, Reason: reason, Epoch: l.epoch,
 		Until: l.alarmAt(), Wave: int(l.wave), Rate: v.Rate, Cause: l.causeToReport(to, reason),
-		Belief: l.belief(&v), Account: l.ruinedBy(to),
+		Belief: l.belief(&v), Account: l.accountToReport(to),
 	})
 	wasWell := l.usable()
 	if l.phase, l.reason = to, reason; to == Cooling {
 		l.cooldownReason = reason
 	}
-	if is := l.usable(); is != wasWell {
-		l.noteHealthChange(now, is)
+	if isWell := l.usable(); isWell != wasWell {
+		l.noteHealthChange(now, isWell)
 		m.scheduleTierSays(l)
 	}
 }

@@ -275,9 +275,9 @@ func (p *pool) foremost(n int) []*Item {
 	return first
 }
 
-// report passes the end of a call to the law that leads the lane, before the machine reads a
+// reportEnd passes the end of a call to the law that leads the lane, before the machine reads a
 // meaning into it.
-func (m *Machine) report(now time.Time, it *Item, o *Outcome) {
+func (m *Machine) reportEnd(now time.Time, it *Item, o *Outcome) {
 	if l := it.lane; l.remote() && it.epoch >= l.lawEpoch {
 		o.Again = it.counted
 		l.outside.leader.Ended(now, it.ticket, *o)
@@ -348,7 +348,7 @@ func (m *Machine) newLaw(now time.Time, l *lane) limiter.Law {
 	}
 	f := &guardedLaw{machine: m, lane: l}
 	if f.make(now); f.law == nil {
-		f.fails(&LawError{Lane: l.name})
+		f.fail(&LawError{Lane: l.name})
 	}
 	return f
 }
@@ -365,12 +365,12 @@ func (f *guardedLaw) caught(v any) bool {
 	if v == nil {
 		return false
 	}
-	f.fails(&LawError{Lane: f.lane.name, Value: v, Stack: debug.Stack()})
+	f.fail(&LawError{Lane: f.lane.name, Value: v, Stack: debug.Stack()})
 	return true
 }
 
-// fails has the spent law answer from now on, and the lane stop at the next decision.
-func (f *guardedLaw) fails(err *LawError) {
+// fail replaces the law by the spent law, and has the lane stopped at the next decision.
+func (f *guardedLaw) fail(err *LawError) {
 	f.law, f.fault = spentLaw{}, err
 	f.machine.faulty = append(f.machine.faulty, f.lane)
 }

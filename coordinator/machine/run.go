@@ -40,9 +40,9 @@ type run struct {
 	resumed                                         time.Time // when it was last paused no more
 }
 
-// free reports whether one more grant fits under the run's ceiling. The driver
+// hasRoom reports whether one more grant fits under the run's ceiling. The driver
 // relies on it: a channel of that capacity never blocks its sender.
-func (r *run) free() bool { return r.busy < r.cfg.Concurrency }
+func (r *run) hasRoom() bool { return r.busy < r.cfg.Concurrency }
 
 // full reports whether all runs together have as many calls in flight as they may.
 func (m *Machine) full() bool { return over(m.inFlight, m.cfg.Concurrency) }
@@ -110,7 +110,7 @@ func (m *Machine) poolNamed(now time.Time, r *run, name string) *pool {
 	if p == nil {
 		p = m.openPool(now, r, name)
 	}
-	if p.shut == nil {
+	if p.noRoom == nil {
 		r.recent = p
 	}
 	return p
@@ -133,8 +133,8 @@ func (m *Machine) openPool(now time.Time, r *run, name string) *pool {
 		m.prepareForNewRun(now, lane)
 	}
 	p := newPool(r, c)
-	if p.shut = m.roomFor(c.Lanes); p.shut != nil {
-		m.giveUp(r, p.shut)
+	if p.noRoom = m.roomFor(c.Lanes); p.noRoom != nil {
+		m.giveUp(r, p.noRoom)
 		return p // which turns its item away, and is no pool of the run's: the next item finds out anew
 	}
 	for _, laneName := range c.Lanes {
@@ -268,7 +268,7 @@ func (m *Machine) pause(r *run) {
 // resume ends a pause. The run's lanes wait anew from now on, as nobody has tried them meanwhile.
 func (m *Machine) resume(r *run) {
 	r.paused, r.resumed = false, m.now
-	m.attend(r)
+	m.queueRun(r)
 	for _, p := range r.opened {
 		m.schedulePoolSays(p)
 		for _, l := range p.lanes {
@@ -289,12 +289,12 @@ func (m *Machine) setConcurrency(id RunID, n int) {
 		concerned = append(concerned, r)
 	} else if id == 0 {
 		m.cfg.Concurrency = min(max(1, n), MaxConcurrency)
-		for _, each := range slices.Sorted(maps.Keys(m.runs)) {
-			concerned = append(concerned, m.runs[each])
+		for _, runID := range slices.Sorted(maps.Keys(m.runs)) {
+			concerned = append(concerned, m.runs[runID])
 		}
 	}
 	for _, r := range concerned {
-		m.attend(r)
+		m.queueRun(r)
 		for _, p := range r.opened {
 			p.wake()
 			m.schedulePoolSays(p)
@@ -397,7 +397,7 @@ func (r *run) updateBooks(now time.Time, full bool) {
 	}
 	b.ledger = r.ledgerAt(now)
 	if b.since, b.bound, b.behind = now, bound, behind; behind != nil {
-		b.lineLedger = behind.until(now)
+		b.lineLedger = behind.ledgerAt(now)
 	}
 }
 
@@ -409,7 +409,7 @@ func (r *run) ledgerAt(now time.Time) Ledger {
 		l[b.bound] += now.Sub(b.since)
 		return l
 	}
-	for by, d := range b.behind.until(now) {
+	for by, d := range b.behind.ledgerAt(now) {
 		l[by] += d - b.lineLedger[by]
 	}
 	return l
@@ -428,7 +428,7 @@ func (r *run) bound() Bound {
 // that pools which are awake wait for a place.
 func (r *run) currentBound(full bool) (Bound, *line) {
 	switch {
-	case r.purse != nil && r.purse.over != nil && r.waiting == 0:
+	case r.purse != nil && r.purse.overrun != nil && r.waiting == 0:
 		return BoundBudget, nil
 	case r.stranded && r.waiting == 0: // what still waits has a lane
 		return BoundStopped, nil
@@ -440,9 +440,9 @@ func (r *run) currentBound(full bool) (Bound, *line) {
 		return BoundTail, nil
 	case r.waiting == 0:
 		return BoundInput, nil // also where all its places are taken: one more would have nothing to call
-	case !r.free(), full && r.runnable.n > 0:
+	case !r.hasRoom(), full && r.runnable.n > 0:
 		return BoundConcurrency, nil
-	case r.purse != nil && len(r.purse.short) > 0:
+	case r.purse != nil && len(r.purse.waiting) > 0:
 		return BoundBudget, nil
 	case r.books.sleepers.len() == 0:
 		return BoundBackoff, nil // no pool has anything to give
@@ -452,23 +452,23 @@ func (r *run) currentBound(full bool) (Bound, *line) {
 
 // countItemsAt counts the items of a sleeping pool at its run's seat on the lane for which it
 // waits.
-func (p *pool) countItemsAt(x *runSeat) {
+func (p *pool) countItemsAt(seat *runSeat) {
 	n := p.waiting.n + p.returned.len()
-	if x == p.behind && n == p.counted {
+	if seat == p.behind && n == p.counted {
 		return
 	}
 	p.uncountItems()
-	p.behind, p.counted = x, n
-	x.items += n
-	p.run.reorderSeat(x)
+	p.behind, p.counted = seat, n
+	seat.items += n
+	p.run.reorderSeat(seat)
 }
 
 // uncountItems takes back the count that countItemsAt made, as the pool does not sleep any more.
 func (p *pool) uncountItems() {
-	if x := p.behind; x != nil {
-		x.items -= p.counted
+	if seat := p.behind; seat != nil {
+		seat.items -= p.counted
 		p.behind, p.counted = nil, 0
-		p.run.reorderSeat(x)
+		p.run.reorderSeat(seat)
 		if p.tiers != nil {
 			p.tiers.wokenAt = p.run.m.now
 		}
@@ -477,14 +477,14 @@ func (p *pool) uncountItems() {
 
 // reorderSeat moves a seat to its place among the run's sleepers, after its number of items has
 // changed.
-func (r *run) reorderSeat(x *runSeat) {
+func (r *run) reorderSeat(seat *runSeat) {
 	r.m.touch(r)
 	sleepers := &r.books.sleepers
-	if x.pos >= 0 {
-		sleepers.remove(x.pos)
+	if seat.pos >= 0 {
+		sleepers.remove(seat.pos)
 	}
-	if x.items > 0 {
-		sleepers.push(x)
+	if seat.items > 0 {
+		sleepers.push(seat)
 	}
 }
 

@@ -302,7 +302,7 @@ func (b *book) findRoom(items []*Item, were int) {
 				missing++
 			}
 		}
-		early := it.pool != nil && it.pool.shut != nil && were+len(x.lanes) > most
+		early := it.pool != nil && it.pool.noRoom != nil && were+len(x.lanes) > most
 		x.place, x.noRoom = Waiting, missing > 0 || early
 		x.run.crowded = x.run.crowded || x.noRoom
 		if missing > 0 && !early && (most == 0 || known+missing <= most) {

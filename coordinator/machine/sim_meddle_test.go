@@ -91,7 +91,7 @@ func (w *world) widen(id RunID, n int) {
 
 // fund changes what a run may cost. A run that was stopped for want of money stays so.
 func (w *world) fund(id RunID, most limiter.Money) {
-	if r := w.m.runs[id]; r != nil && r.purse.over == nil {
+	if r := w.m.runs[id]; r != nil && r.purse.overrun == nil {
 		b := w.book.runs[id]
 		b.config.Budget = most
 		b.money.excess = max(0, b.money.spent+b.money.reserved+b.money.doubtful-most)

@@ -144,9 +144,9 @@ func (m *Machine) checkMoney(b *book, r *run) {
 	if excess := n.spent + n.reserved + n.doubtful - r.cfg.Budget; excess > n.over+n.excess {
 		b.w.failf("run %d: %d over its budget, and calls cost %d more than reserved", r.id, excess, n.over)
 	}
-	for _, p := range q.short {
-		if !p.short || p.head() == nil {
-			b.w.failf("pool %s waits for money, short %v", p.name, p.short)
+	for _, p := range q.waiting {
+		if !p.waitsForMoney || p.head() == nil {
+			b.w.failf("pool %s waits for money, short %v", p.name, p.waitsForMoney)
 		}
 	}
 }
@@ -158,7 +158,7 @@ func (m *Machine) checkShort(b *book, p *pool, it *Item) {
 	if p.run.purse.Reserved == 0 {
 		b.w.failf("pool %s waits for money, and none is reserved", p.name)
 	}
-	if p.run.purse.short[0] != p {
+	if p.run.purse.waiting[0] != p {
 		return
 	}
 	left := p.run.purse.Left()

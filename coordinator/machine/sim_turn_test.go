@@ -83,7 +83,7 @@ func (b *book) noneStarves(grants []Grant) {
 // noteTurn notes in which lines a pool sleeps while its run has room.
 func (b *book) noteTurn(p *pool) {
 	m := b.w.m
-	if p.counted == 0 || !p.run.free() || m.full() || p.run.paused {
+	if p.counted == 0 || !p.run.hasRoom() || m.full() || p.run.paused {
 		delete(b.turns.passed, p)
 		return
 	}

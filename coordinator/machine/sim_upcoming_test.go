@@ -95,7 +95,7 @@ func (b *book) upcoming(l *lane) (up, most limiter.Upcoming, free bool) {
 // which opens by time alone is not noticed before some comes back.
 func (x *bookItem) lacksMoney() bool {
 	purse := x.item.run.purse
-	return purse != nil && slices.Contains(purse.short, x.item.pool)
+	return purse != nil && slices.Contains(purse.waiting, x.item.pool)
 }
 
 // areCosts: the law sees as many costs as it may, and of one pool the first in their order.

@@ -319,8 +319,8 @@ func (l *lane) holdup(now time.Time) (Speed, string, time.Duration) {
 	if wait == limiter.UntilNotified { // time alone decides nothing
 		return ClientThrottled, by.Why(), 0
 	}
-	if f, is := l.law.(limiter.Foreseer); is && wait > 0 {
-		wait = f.WaitInAll(now, l.nextCost())
+	if foreseer, foresees := l.law.(limiter.Foreseer); foresees && wait > 0 {
+		wait = foreseer.WaitInAll(now, l.nextCost())
 	}
 	switch {
 	case l.phase == Ramping:
@@ -438,11 +438,11 @@ func (p *pool) settleCounts() {
 		if p.seats == nil && now == [laneWide]uint64{} {
 			continue
 		}
-		x := p.runSeatOn(i)
+		seat := p.runSeatOn(i)
 		for k := range now {
-			p.run.counts[int(cooldowns)+k] += now[k] - x.seenCounts[k]
+			p.run.counts[int(cooldowns)+k] += now[k] - seat.seenCounts[k]
 		}
-		x.seenCounts = now
+		seat.seenCounts = now
 	}
 }
 

@@ -45,8 +45,8 @@ func newTiers(c PoolConfig) *tiers {
 	return &tiers{tierOf: of, turns: make([]int, of[n-1]+1), after: c.After, spill: c.Spill, heavy: heavy}
 }
 
-// backs reports whether the pool has a tier after that of its i-th lane.
-func (t *tiers) backs(i int) bool { return t != nil && t.tierOf[i] < len(t.turns)-1 }
+// hasNextTier reports whether the pool has a tier after that of its i-th lane.
+func (t *tiers) hasNextTier(i int) bool { return t != nil && t.tierOf[i] < len(t.turns)-1 }
 
 // span returns the lanes of a tier: from first up to end.
 func (t *tiers) span(tier int) (first, end int) {
@@ -252,8 +252,8 @@ func (l *lane) well() bool { return l.usable() && !l.restsOutside() }
 // illness is a stretch of time in which a lane was not well. It is apart from its lane, as most
 // lanes are never ill.
 type illness struct {
-	since  time.Time     // when it began; zero: a call that left since then was answered
-	lasted time.Duration // up to the climb that ended it
+	since    time.Time     // when it began; zero: a call that left since then was answered
+	duration time.Duration // up to the climb that ended it
 }
 
 func (x *illness) began() (since time.Time) {
@@ -265,7 +265,7 @@ func (x *illness) began() (since time.Time) {
 
 func (x *illness) span() (lasted time.Duration) {
 	if x != nil {
-		lasted = x.lasted
+		lasted = x.duration
 	}
 	return lasted
 }
@@ -278,7 +278,7 @@ func (l *lane) noteHealthChange(now time.Time, well bool) {
 	case !well && since.IsZero():
 		l.beginsIllness(now)
 	case well && !since.IsZero():
-		l.illness.lasted = now.Sub(since)
+		l.illness.duration = now.Sub(since)
 	}
 }
 
@@ -290,9 +290,8 @@ func (l *lane) beginsIllness(now time.Time) {
 	l.illness.since = now
 }
 
-// endIllnessBefore notes that a call which left at a moment was answered. An illness that began before is
-// over, if the lane lets calls go. The call may be of an older epoch, as where answers take longer
-// than cooldowns.
+// endIllnessBefore ends an illness that began before a call left that was answered, if the lane
+// lets calls go. The call may be of an older epoch, as answers may take longer than cooldowns.
 func (l *lane) endIllnessBefore(sent time.Time) {
 	if l.illness != nil && l.usable() && !sent.Before(l.illness.since) {
 		l.illness.since = time.Time{}
