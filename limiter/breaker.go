@@ -62,6 +62,7 @@ const (
 	HalfOpen                     // one call at a time is made, to see
 )
 
+// String returns the state in a word. Memories contain it, so it must not change.
 func (s BreakerState) String() string {
 	switch s {
 	case Closed:

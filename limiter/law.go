@@ -137,6 +137,7 @@ const (
 	NoLaw                // [Unlimited]: nothing is limited
 )
 
+// String returns the name of the law in a word.
 func (n LawName) String() string {
 	switch n {
 	case Plain:
