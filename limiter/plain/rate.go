@@ -153,9 +153,8 @@ func (r *rate) Aim(now time.Time, perSecond float64) {
 // from the observed throughput (calls per second) if that is known, more than 0 and lower. A
 // limit that calls had not reached was not refused.
 //
-// directed says that the server named a wait. Such a refusal decreases once. The next directed
-// refusal with no success in between is about the wait, which was too short, and not about the
-// rate, which was not used.
+// directed says that the server named a wait. Such a refusal decreases the limit once. The next one
+// with no success in between does not: the wait was too short, and the rate was not used.
 func (r *rate) Refused(now time.Time, observed float64, directed bool) {
 	if directed && r.directed {
 		return
