@@ -117,11 +117,11 @@ type Event struct {
 // RunOpened begins a run. Its number must be new.
 func RunOpened(id RunID, c RunConfig) Event { return Event{kind: evRunOpened, run: id, config: c} }
 
-// LaneDefined sets the config of a lane. A lane that nobody defined has the machine's default.
-// A lane in use keeps its lessons, and has the new limits, window and ramp at once (a climb
-// that is under way goes on in the new shape). The rest of its config holds from its next reset
-// on. If Law or Local changes, the lane begins afresh by the new law, and calls in flight teach
-// that law nothing. A wait that is not over, an open breaker and a stop stay.
+// LaneDefined sets the config of a lane. A lane that nobody defined has the machine's default. A
+// lane in use keeps its lessons, and takes the new limits, window and ramp at once. A climb that is
+// under way goes on in the new shape. The rest of its config holds from its next reset on. If Law
+// or Local changes, the lane begins afresh by the new law, and calls in flight teach that law
+// nothing. A wait that is not over, an open breaker and a stop stay.
 func LaneDefined(name string, c LaneConfig) Event {
 	return Event{kind: evLaneDefined, name: name, config: c}
 }

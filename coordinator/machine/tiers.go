@@ -312,8 +312,8 @@ func (m *Machine) noteRest(now time.Time, l *lane) {
 	}
 }
 
-// foreseen returns the whole wait of an item for a lane that is well, of which wait is the part
-// until it is to be asked again; forever if that is not known.
+// foreseen returns the whole wait of an item for a lane that is well; forever: unknown. wait is the
+// time after which the law is to be asked again.
 func (l *lane) foreseen(now time.Time, it *Item, wait time.Duration) time.Duration {
 	if f, is := l.law.(limiter.Foreseer); is && wait != forever {
 		return f.WaitInAll(now, l.charge.Of(it.Cost))
