@@ -31,7 +31,7 @@ type folder struct {
 	disk disk.Disk
 	link func(from, to string) error
 
-	known atomic.Pointer[fs.FileInfo] // the root, as last seen; nil: it was not there yet
+	lastSeen atomic.Pointer[fs.FileInfo] // the root, as last seen; nil: it was not there yet
 }
 
 func newFolder(root string, mode fs.FileMode) *folder {
@@ -40,31 +40,31 @@ func newFolder(root string, mode fs.FileMode) *folder {
 
 func (f *folder) path(name string) string { return filepath.Join(f.root, filepath.FromSlash(name)) }
 
-// ready checks the name and ctx before anything is done.
-func ready(ctx context.Context, name string) error {
+// checkRequest checks the name and ctx before anything is done.
+func checkRequest(ctx context.Context, name string) error {
 	if err := CheckName(name); err != nil {
 		return err
 	}
 	return ctx.Err()
 }
 
-// absent reports whether an error means that nothing has that name.
-func absent(err error) bool {
+// isAbsent reports whether an error means that nothing has that name.
+func isAbsent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
 // Open implements Store.
 func (f *folder) Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error) {
-	file, err := f.file(ctx, name, offset)
+	file, err := f.openObject(ctx, name, offset)
 	if err != nil {
 		return nil, fmt.Errorf("store: open %s: %w", name, err)
 	}
-	return &section{Reader: stretch(ctx, file, offset, length), file: file}, nil
+	return &rangeReader{Reader: readRange(ctx, file, offset, length), file: file}, nil
 }
 
 // OpenSame implements Store.
 func (f *folder) OpenSame(ctx context.Context, name, identity string, offset, length int64) (io.ReadCloser, error) {
-	file, err := f.file(ctx, name, offset)
+	file, err := f.openObject(ctx, name, offset)
 	if err != nil {
 		return nil, fmt.Errorf("store: open %s: %w", name, err)
 	}
@@ -72,27 +72,27 @@ func (f *folder) OpenSame(ctx context.Context, name, identity string, offset, le
 		_ = file.Close() // a failure to close a file that was only read means nothing
 		return nil, fmt.Errorf("store: open %s: %w", name, err)
 	}
-	return &section{Reader: stretch(ctx, file, offset, length), file: file, name: name, identity: identity}, nil
+	return &rangeReader{Reader: readRange(ctx, file, offset, length), file: file, name: name, identity: identity}, nil
 }
 
-// file opens an object. Only a regular file is an object, and nothing else is opened: a pipe
+// openObject opens an object. Only a regular file is an object, and nothing else is opened: a pipe
 // would wait for its writer.
-func (f *folder) file(ctx context.Context, name string, offset int64) (*os.File, error) {
-	if err := ready(ctx, name); err != nil {
+func (f *folder) openObject(ctx context.Context, name string, offset int64) (*os.File, error) {
+	if err := checkRequest(ctx, name); err != nil {
 		return nil, err
 	}
 	if offset < 0 {
 		return nil, fmt.Errorf("from byte %d on", offset)
 	}
 	switch info, err := os.Stat(f.path(name)); {
-	case err != nil && !absent(err):
+	case err != nil && !isAbsent(err):
 		return nil, disk.Bare(err)
 	case err != nil, !info.Mode().IsRegular():
-		return nil, f.missing()
+		return nil, f.missingError()
 	}
 	file, err := os.Open(f.path(name))
-	if absent(err) {
-		return nil, f.missing()
+	if isAbsent(err) {
+		return nil, f.missingError()
 	}
 	return file, disk.Bare(err)
 }
@@ -109,15 +109,15 @@ func (f *folder) Identity(ctx context.Context, name string) (string, int64, erro
 // stat returns the facts about an object's file. As in file, anything but a regular file is
 // missing.
 func (f *folder) stat(ctx context.Context, name string) (fs.FileInfo, error) {
-	if err := ready(ctx, name); err != nil {
+	if err := checkRequest(ctx, name); err != nil {
 		return nil, err
 	}
 	info, err := os.Stat(f.path(name))
 	switch {
-	case err != nil && !absent(err):
+	case err != nil && !isAbsent(err):
 		return nil, disk.Bare(err)
 	case err != nil, !info.Mode().IsRegular():
-		return nil, f.missing()
+		return nil, f.missingError()
 	}
 	return info, nil
 }
@@ -138,23 +138,23 @@ func checkIdentity(file *os.File, identity string) error {
 	return nil
 }
 
-// section reads a stretch of a file.
-type section struct {
+// rangeReader reads a stretch of a file.
+type rangeReader struct {
 	io.Reader
 	file     *os.File
 	name     string
 	identity string // "": whatever it is
 }
 
-// stretch reads length bytes from offset on, while ctx lasts; a negative length means to the end.
-func stretch(ctx context.Context, file *os.File, offset, length int64) io.Reader {
+// readRange returns a reader of length bytes from offset on, which ends with ctx. A negative length means to the end.
+func readRange(ctx context.Context, file *os.File, offset, length int64) io.Reader {
 	if length < 0 || length > math.MaxInt64-offset {
 		length = math.MaxInt64 - offset
 	}
-	return &lasting{ctx, io.NewSectionReader(file, offset, length)}
+	return &contextReader{ctx, io.NewSectionReader(file, offset, length)}
 }
 
-func (s *section) Read(p []byte) (int, error) {
+func (s *rangeReader) Read(p []byte) (int, error) {
 	n, err := s.Reader.Read(p)
 	if !errors.Is(err, io.EOF) || s.identity == "" {
 		return n, err
@@ -166,15 +166,15 @@ func (s *section) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (s *section) Close() error { return s.file.Close() }
+func (s *rangeReader) Close() error { return s.file.Close() }
 
-// lasting reads while ctx lasts.
-type lasting struct {
+// contextReader reads from in until ctx ends.
+type contextReader struct {
 	ctx context.Context
 	in  io.Reader
 }
 
-func (l *lasting) Read(p []byte) (int, error) {
+func (l *contextReader) Read(p []byte) (int, error) {
 	if err := l.ctx.Err(); err != nil {
 		return 0, err
 	}
@@ -192,7 +192,7 @@ func (f *folder) Delete(ctx context.Context, name string) error {
 // remove deletes an object, and the folders that it leaves empty. A missing object is no error, and a folder of that
 // name is no object: it stays.
 func (f *folder) remove(ctx context.Context, name string) error {
-	if err := ready(ctx, name); err != nil {
+	if err := checkRequest(ctx, name); err != nil {
 		return err
 	}
 	path := f.path(name)
@@ -203,8 +203,8 @@ func (f *folder) remove(ctx context.Context, name string) error {
 	switch {
 	case err == nil:
 		f.prune(filepath.Dir(path))
-	case absent(err):
-		return f.present() // in a lost folder the object may be there all the same
+	case isAbsent(err):
+		return f.checkPresent() // in a lost folder the object may be there all the same
 	}
 	return disk.Bare(err)
 }
@@ -221,27 +221,27 @@ func (f *folder) prune(path string) {
 // was unmounted, and only the mount point is left.
 var errLost = fmt.Errorf("%w: its folder was there, and is gone or empty: is it mounted?", ErrAway)
 
-// present returns errLost if the folder was lost since it was first seen. Then a missing object proves nothing, and new
+// checkPresent returns errLost if the folder was lost since it was first seen. Then a missing object proves nothing, and new
 // files would land outside the store. A folder that is there again counts as the old one even with another number: a
 // file server may give it a new one with each mount.
-func (f *folder) present() error {
+func (f *folder) checkPresent() error {
 	root, err := os.Stat(f.root)
-	if err != nil && !absent(err) {
+	if err != nil && !isAbsent(err) {
 		return disk.Bare(err)
 	}
-	known, there := f.known.Load(), err == nil
+	known, there := f.lastSeen.Load(), err == nil
 	switch {
 	case known == nil && !there:
 		return nil // the folder has not been made yet
-	case known != nil && (!there || !os.SameFile(*known, root) && empty(f.root)):
+	case known != nil && (!there || !os.SameFile(*known, root) && isEmpty(f.root)):
 		return errLost
 	}
-	f.known.Store(&root)
+	f.lastSeen.Store(&root)
 	return nil
 }
 
-// empty reports whether a folder is empty, as far as it can be read.
-func empty(path string) bool {
+// isEmpty reports whether a folder is empty, as far as it can be read.
+func isEmpty(path string) bool {
 	open, err := os.Open(path)
 	if err != nil {
 		return false
@@ -251,9 +251,9 @@ func empty(path string) bool {
 	return len(names) == 0
 }
 
-// missing returns the error for an object that is not there.
-func (f *folder) missing() error {
-	if err := f.present(); err != nil {
+// missingError returns the error for an object that is not there.
+func (f *folder) missingError() error {
+	if err := f.checkPresent(); err != nil {
 		return err
 	}
 	return ErrMissing
@@ -268,19 +268,19 @@ func (f *folder) List(ctx context.Context, prefix, after string) iter.Seq2[Objec
 		w := &walk{folder: f, ctx: ctx, prefix: prefix, after: after, yield: yield}
 		err := checkPrefix(prefix)
 		if err == nil {
-			err = w.under(prefix[:strings.LastIndexByte(prefix, '/')+1])
+			err = w.listFolder(prefix[:strings.LastIndexByte(prefix, '/')+1])
 		}
 		if err == nil {
-			err = w.folder.present() // else missing names may be there all the same
+			err = w.folder.checkPresent() // else missing names may be there all the same
 		}
-		if err != nil && !errors.Is(err, errEnough) {
+		if err != nil && !errors.Is(err, errStopped) {
 			yield(Object{}, fmt.Errorf("store: list %s: %w", prefix, err))
 		}
 	}
 }
 
-// errEnough says that the caller wants no more.
-var errEnough = errors.New("enough")
+// errStopped says that the caller wants no more.
+var errStopped = errors.New("enough")
 
 // walk is one list under way.
 type walk struct {
@@ -290,16 +290,16 @@ type walk struct {
 	yield         func(Object, error) bool
 }
 
-// place is one entry of a folder; its name, from the root on, ends with a slash if it is a folder.
-type place struct {
+// listEntry is one entry of a folder; its name, from the root on, ends with a slash if it is a folder.
+type listEntry struct {
 	name  string
 	entry fs.DirEntry
 }
 
-// under lists a folder's content: base is "" or ends with a slash. It sorts folders with their
+// listFolder lists a folder's content: base is "" or ends with a slash. It sorts folders with their
 // slash, as the slash is a byte of the names in them: "a-b" comes before "a/b".
-func (w *walk) under(base string) error {
-	places, err := w.places(base)
+func (w *walk) listFolder(base string) error {
+	places, err := w.sortedEntries(base)
 	if err != nil {
 		return err
 	}
@@ -311,8 +311,8 @@ func (w *walk) under(base string) error {
 	return nil
 }
 
-// places returns the entries of a folder that belong to the list, sorted as under needs them.
-func (w *walk) places(base string) ([]place, error) {
+// sortedEntries returns the entries of a folder that belong to the list, in the order of their names in the store.
+func (w *walk) sortedEntries(base string) ([]listEntry, error) {
 	if err := w.ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -320,24 +320,24 @@ func (w *walk) places(base string) ([]place, error) {
 	if err != nil {
 		return nil, err
 	}
-	places := make([]place, 0, len(entries))
+	places := make([]listEntry, 0, len(entries))
 	for _, e := range entries {
-		p := place{base + e.Name(), e}
+		p := listEntry{base + e.Name(), e}
 		if e.IsDir() {
 			p.name += "/"
 		}
-		if !hidden(e.Name()) && w.wanted(p.name) {
+		if !hidden(e.Name()) && w.isWanted(p.name) {
 			places = append(places, p)
 		}
 	}
-	slices.SortFunc(places, func(a, b place) int { return cmp.Compare(a.name, b.name) })
+	slices.SortFunc(places, func(a, b listEntry) int { return cmp.Compare(a.name, b.name) })
 	return places, nil
 }
 
 // entries returns the entries of a folder, in any order; none if it is gone by now, or is an object.
 func (w *walk) entries(base string) ([]fs.DirEntry, error) {
 	open, err := os.Open(w.folder.path(base))
-	if absent(err) {
+	if isAbsent(err) {
 		return nil, nil
 	}
 	if err != nil {
@@ -345,14 +345,15 @@ func (w *walk) entries(base string) ([]fs.DirEntry, error) {
 	}
 	defer func() { _ = open.Close() }()
 	entries, err := open.ReadDir(-1)
-	if absent(err) {
+	if isAbsent(err) {
 		return entries, nil
 	}
 	return entries, disk.Bare(err)
 }
 
-// wanted reports whether to list an object, or to look into a folder.
-func (w *walk) wanted(name string) bool {
+// isWanted reports whether the list shows an object of this name. For a folder it reports whether the list needs to look
+// into it.
+func (w *walk) isWanted(name string) bool {
 	if !strings.HasSuffix(name, "/") {
 		return strings.HasPrefix(name, w.prefix) && name > w.after
 	}
@@ -362,12 +363,12 @@ func (w *walk) wanted(name string) bool {
 
 // visit yields an object, or lists a folder. A name that no object can have is an error, because a
 // list must not leave out anything without a word.
-func (w *walk) visit(p place) error {
+func (w *walk) visit(p listEntry) error {
 	if err := CheckName(strings.TrimSuffix(p.name, "/")); err != nil {
 		return fmt.Errorf("%q: %w", p.name, err)
 	}
 	if p.entry.IsDir() {
-		return w.under(p.name)
+		return w.listFolder(p.name)
 	}
 	info, err := w.info(p)
 	switch {
@@ -376,19 +377,19 @@ func (w *walk) visit(p place) error {
 	case info == nil:
 		return nil
 	case !w.yield(Object{Name: p.name, Size: info.Size()}, nil):
-		return errEnough
+		return errStopped
 	}
 	return nil
 }
 
 // info returns nil for a file that is gone by now, and for an entry that is no object.
-func (w *walk) info(p place) (fs.FileInfo, error) {
+func (w *walk) info(p listEntry) (fs.FileInfo, error) {
 	info, err := p.entry.Info()
 	if p.entry.Type()&fs.ModeSymlink != 0 {
 		info, err = os.Stat(w.folder.path(p.name))
 	}
 	switch {
-	case absent(err):
+	case isAbsent(err):
 		return nil, nil
 	case err != nil:
 		return nil, disk.Bare(err)

@@ -43,17 +43,17 @@ func (f *folder) Create(ctx context.Context, name string, body io.Reader, size i
 // create does what Create describes. The look whether the name is free only saves work: publish
 // decides which writer wins.
 func (f *folder) create(ctx context.Context, name string, body io.Reader, size int64) error {
-	if err := ready(ctx, name); err != nil {
+	if err := checkRequest(ctx, name); err != nil {
 		return err
 	}
-	if err := f.present(); err != nil {
+	if err := f.checkPresent(); err != nil {
 		return err
 	}
 	target := f.path(name)
-	if err := f.free(target); err != nil {
-		return f.taken(target, err)
+	if err := f.checkFree(target); err != nil {
+		return f.takenError(target, err)
 	}
-	temp, err := f.stage(ctx, body, size)
+	temp, err := f.writeTemporary(ctx, body, size)
 	if err != nil {
 		return err
 	}
@@ -61,48 +61,48 @@ func (f *folder) create(ctx context.Context, name string, body io.Reader, size i
 	return f.publish(temp, target)
 }
 
-// free returns ErrExists if an object stands at target, so that no body is written in vain. A free
+// checkFree returns ErrExists if an object stands at target, so that no body is written in vain. A free
 // name proves nothing.
-func (f *folder) free(target string) error {
+func (f *folder) checkFree(target string) error {
 	info, err := os.Lstat(target)
 	switch {
 	case err == nil && info.IsDir():
 		return errFolder
 	case err == nil:
 		return ErrExists
-	case absent(err):
+	case isAbsent(err):
 		return nil
 	}
 	return disk.Bare(err)
 }
 
-// taken returns the error for a name that is not free. The first writer may have linked its file and
+// takenError returns the error for a name that is not free. The first writer may have linked its file and
 // been killed before syncing the folder. A caller that gets ErrExists counts on the object as on its
 // own. So the object must survive the loss of power before taken returns.
-func (f *folder) taken(target string, err error) error {
+func (f *folder) takenError(target string, err error) error {
 	if errors.Is(err, ErrExists) {
 		f.disk.SyncFolder(target)
 	}
 	return err
 }
 
-// raced returns the error for a name that the file system called taken just now, even if it is free
+// racedError returns the error for a name that the file system called taken just now, even if it is free
 // again.
-func (f *folder) raced(target string) error {
-	err := f.free(target)
+func (f *folder) racedError(target string) error {
+	err := f.checkFree(target)
 	if err == nil {
 		return ErrExists
 	}
-	return f.taken(target, err)
+	return f.takenError(target, err)
 }
 
-// stage writes a body to a temporary file, and syncs it.
-func (f *folder) stage(ctx context.Context, body io.Reader, size int64) (string, error) {
+// writeTemporary writes a body to a temporary file, and syncs it.
+func (f *folder) writeTemporary(ctx context.Context, body io.Reader, size int64) (string, error) {
 	file, err := f.temporary()
 	if err != nil {
 		return "", err
 	}
-	_, err = io.Copy(file, newWhole(ctx, body, size))
+	_, err = io.Copy(file, newExactBody(ctx, body, size))
 	if err == nil {
 		err = f.disk.SyncData(file)
 	}
@@ -120,24 +120,24 @@ func (f *folder) stage(ctx context.Context, body io.Reader, size int64) (string,
 // killed writers without a search through everything.
 func (f *folder) temporary() (*os.File, error) {
 	path := filepath.Join(f.root, tempFolder, rand.Text())
-	return f.fresh(path, os.O_WRONLY)
+	return f.createFile(path, os.O_WRONLY)
 }
 
-// fresh makes a new file, and the folders that it needs.
-func (f *folder) fresh(path string, flags int) (*os.File, error) {
+// createFile makes a new file, and the folders that it needs.
+func (f *folder) createFile(path string, flags int) (*os.File, error) {
 	var file *os.File
-	err := f.within(path, func() (err error) {
+	err := f.inFolder(path, func() (err error) {
 		file, err = os.OpenFile(path, flags|os.O_CREATE|os.O_EXCL, f.mode)
 		return err
 	})
 	if err == nil && f.mode != fileMode {
-		err = f.open(file)
+		err = f.setMode(file)
 	}
 	return file, err
 }
 
-// open sets a file's configured mode, whatever the process masks.
-func (f *folder) open(file *os.File) error {
+// setMode gives a new file the configured mode, whatever the umask of the process. On an error it removes the file.
+func (f *folder) setMode(file *os.File) error {
 	err := file.Chmod(f.mode)
 	if err == nil {
 		return nil
@@ -147,8 +147,8 @@ func (f *folder) open(file *os.File) error {
 	return disk.Bare(err)
 }
 
-// within does an operation that needs the folder of path, and makes the folder if it is missing.
-func (f *folder) within(path string, do func() error) error {
+// inFolder runs do, which needs the folder of path. If the folder is missing it makes the folder and runs do again.
+func (f *folder) inFolder(path string, do func() error) error {
 	for range folderTries {
 		err := do()
 		switch {
@@ -186,20 +186,20 @@ func (f *folder) makeFolder(path string) error {
 
 // publish links a whole file to its name. The file system lets exactly one writer do it.
 func (f *folder) publish(temp, target string) error {
-	err := f.within(target, func() error {
+	err := f.inFolder(target, func() error {
 		err := f.link(temp, target)
-		if errors.Is(err, fs.ErrNotExist) && gone(temp) {
+		if errors.Is(err, fs.ErrNotExist) && isGone(temp) {
 			return errSwept
 		}
 		return err
 	})
 	switch {
-	case err == nil, same(temp, target):
+	case err == nil, isSameFile(temp, target):
 		f.disk.SyncFolder(target)
 		return nil
 	case errors.Is(err, fs.ErrExist):
-		return f.raced(target)
-	case linkless(err):
+		return f.racedError(target)
+	case lacksHardLinks(err):
 		return fmt.Errorf("%w: the file system of %s makes no hard links (%w), without which two writers can both win: "+
 			"take another folder, or a bucket", ErrUnsafe, f.root, err)
 	}
@@ -209,30 +209,30 @@ func (f *folder) publish(temp, target string) error {
 // errSwept says that a writer took more than tempAge.
 var errSwept = fmt.Errorf("what was written was swept as older than %s", tempAge)
 
-func gone(path string) bool {
+func isGone(path string) bool {
 	_, err := os.Lstat(path)
-	return absent(err)
+	return isAbsent(err)
 }
 
-// same reports whether target is our own file. A file server's answer to a link may be lost on its
+// isSameFile reports whether target is already a link to our own temporary file. A file server's answer to a link may be lost on its
 // way. The client then asks again, and hears that the name is taken: by its own file.
-func same(temp, target string) bool {
-	mine, err := os.Lstat(temp)
+func isSameFile(temp, target string) bool {
+	tempInfo, err := os.Lstat(temp)
 	if err != nil {
 		return false
 	}
-	there, err := os.Lstat(target)
-	return err == nil && os.SameFile(mine, there)
+	targetInfo, err := os.Lstat(target)
+	return err == nil && os.SameFile(tempInfo, targetInfo)
 }
 
-// linkless reports whether an error means that there are no hard links here, or none from one folder
+// lacksHardLinks reports whether an error means that there are no hard links here, or none from one folder
 // to another.
-func linkless(err error) bool {
+func lacksHardLinks(err error) bool {
 	return errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.EPERM) ||
 		errors.Is(err, syscall.EXDEV) || errors.Is(err, syscall.EMLINK)
 }
 
-// sweep deletes files of writers that were killed before a time.
+// sweep deletes temporary files that are older than a time: their writers were killed.
 func (f *folder) sweep(before time.Time) {
 	entries, err := os.ReadDir(filepath.Join(f.root, tempFolder))
 	if err != nil {
@@ -256,18 +256,18 @@ func (f *folder) Append(ctx context.Context, name string) (Tail, error) {
 }
 
 // append makes an empty file under the object's own name, and syncs its presence. It makes nothing
-// in a folder that was lost: see present.
+// in a folder that was lost: see checkPresent.
 func (f *folder) append(ctx context.Context, name string) (*os.File, error) {
-	if err := ready(ctx, name); err != nil {
+	if err := checkRequest(ctx, name); err != nil {
 		return nil, err
 	}
-	if err := f.present(); err != nil {
+	if err := f.checkPresent(); err != nil {
 		return nil, err
 	}
 	path := f.path(name)
-	file, err := f.fresh(path, os.O_WRONLY|os.O_APPEND)
+	file, err := f.createFile(path, os.O_WRONLY|os.O_APPEND)
 	if errors.Is(err, fs.ErrExist) {
-		return nil, f.raced(path)
+		return nil, f.racedError(path)
 	}
 	f.disk.SyncFolder(path)
 	return file, err

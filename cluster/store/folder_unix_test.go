@@ -218,7 +218,7 @@ func TestDeletePrunes(t *testing.T) {
 			t.Errorf("%s: %q, %v", c.name, left, err)
 		}
 	}
-	if _, err := os.Stat(filepath.Join(f.root, "work")); !absent(err) {
+	if _, err := os.Stat(filepath.Join(f.root, "work")); !isAbsent(err) {
 		t.Error("an empty folder is left")
 	}
 	if _, err := os.Stat(f.root); err != nil {

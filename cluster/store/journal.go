@@ -30,8 +30,8 @@ const (
 
 // Endings that follow a journal's name in the names of its objects.
 const (
-	appended = "append" // the only object of an appended journal
-	digits   = 6        // of a piece's number, so that lists have them in order
+	appendEnding = "append" // the only object of an appended journal
+	numberDigits = 6        // of a piece's number, so that lists have them in order
 )
 
 // JournalConfig sets how a journal is kept in a store that cannot append. The zero value is usable.
@@ -68,7 +68,7 @@ func CreateJournal(ctx context.Context, s Store, name string, cfg JournalConfig)
 	if err := checkJournal(name); err != nil {
 		return nil, fmt.Errorf("store: journal %s: %w", name, err)
 	}
-	tail, err := Append(ctx, s, name+"."+appended)
+	tail, err := Append(ctx, s, name+"."+appendEnding)
 	switch {
 	case err == nil:
 		return &appendedJournal{name: name, tail: tail}, nil
@@ -103,21 +103,21 @@ func checkLine(line []byte) error {
 	return nil
 }
 
-// journalOf returns the name of the journal that an object belongs to.
-func journalOf(object string) (name string, ok bool) {
+// splitObjectName returns the name of the journal to which an object belongs. ok is false for an object of no journal.
+func splitObjectName(object string) (name string, ok bool) {
 	dot := strings.LastIndexByte(object, '.')
 	if dot < 0 {
 		return "", false
 	}
 	ending := object[dot+1:]
-	number := len(ending) == digits && strings.Trim(ending, "0123456789") == ""
-	return object[:dot], ending == appended || number
+	number := len(ending) == numberDigits && strings.Trim(ending, "0123456789") == ""
+	return object[:dot], ending == appendEnding || number
 }
 
-// begins reports whether an object is the first of a journal. Without it there is no journal. Other objects were then
+// isFirstObject reports whether an object is the first of a journal. Without it there is no journal. Other objects were then
 // written late, by a process that did not know of the journal's deletion.
-func begins(journal, object string) bool {
-	return object == journal+"."+appended || object == pieceName(journal, 0)
+func isFirstObject(journal, object string) bool {
+	return object == journal+"."+appendEnding || object == pieceName(journal, 0)
 }
 
 // Journals lists the names of the journals that begin with prefix, in the order of their objects:
@@ -130,12 +130,12 @@ func Journals(ctx context.Context, s Store, prefix string) iter.Seq2[string, err
 				yield("", err)
 				return
 			}
-			name, ok := journalOf(o.Name)
+			name, ok := splitObjectName(o.Name)
 			if !ok || name == last {
 				continue
 			}
 			last = name
-			if begins(name, o.Name) && !yield(name, nil) {
+			if isFirstObject(name, o.Name) && !yield(name, nil) {
 				return
 			}
 		}
@@ -149,24 +149,24 @@ func Journals(ctx context.Context, s Store, prefix string) iter.Seq2[string, err
 func ReadJournal(ctx context.Context, s Store, name string) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		err := readJournal(ctx, s, name, yield)
-		if err != nil && !errors.Is(err, errEnough) {
+		if err != nil && !errors.Is(err, errStopped) {
 			yield(nil, fmt.Errorf("store: journal %s: %w", name, err))
 		}
 	}
 }
 
 // readJournal yields the lines of all objects of a journal, in order. A piece that is missing
-// between others is an error. It returns errEnough if the caller wants no more.
+// between others is an error. It returns errStopped if the caller wants no more.
 func readJournal(ctx context.Context, s Store, name string, yield func([]byte, error) bool) error {
-	objects, err := objectsOf(ctx, s, name)
+	objects, err := journalObjects(ctx, s, name)
 	if err != nil {
 		return err
 	}
-	if len(objects) == 0 || !begins(name, objects[0]) {
+	if len(objects) == 0 || !isFirstObject(name, objects[0]) {
 		return ErrMissing
 	}
 	for i, object := range objects {
-		if object != name+"."+appended && object != pieceName(name, i) {
+		if object != name+"."+appendEnding && object != pieceName(name, i) {
 			return fmt.Errorf("%s comes where %s should", object, pieceName(name, i))
 		}
 		if err := readLines(ctx, s, object, yield); err != nil {
@@ -176,8 +176,8 @@ func readJournal(ctx context.Context, s Store, name string, yield func([]byte, e
 	return nil
 }
 
-// objectsOf lists the objects of a journal.
-func objectsOf(ctx context.Context, s Store, name string) ([]string, error) {
+// journalObjects lists the objects of a journal.
+func journalObjects(ctx context.Context, s Store, name string) ([]string, error) {
 	if err := checkJournal(name); err != nil {
 		return nil, err
 	}
@@ -186,14 +186,14 @@ func objectsOf(ctx context.Context, s Store, name string) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		if journal, ok := journalOf(o.Name); ok && journal == name {
+		if journal, ok := splitObjectName(o.Name); ok && journal == name {
 			objects = append(objects, o.Name)
 		}
 	}
 	return objects, nil
 }
 
-// readLines yields the lines of one object. It returns errEnough if the caller wants no more.
+// readLines yields the lines of one object. It returns errStopped if the caller wants no more.
 func readLines(ctx context.Context, s Store, object string, yield func([]byte, error) bool) error {
 	in, err := s.Open(ctx, object, 0, -1)
 	if err != nil {
@@ -220,7 +220,7 @@ func readLines(ctx context.Context, s Store, object string, yield func([]byte, e
 			long = line[:0]
 		}
 		if !yield(line[:len(line)-1], nil) {
-			return errEnough
+			return errStopped
 		}
 	}
 }
@@ -228,7 +228,7 @@ func readLines(ctx context.Context, s Store, object string, yield func([]byte, e
 // DeleteJournal deletes a journal; a missing one is no error. It deletes the last piece first, so that readers of the
 // rest find a journal that ends early.
 func DeleteJournal(ctx context.Context, s Store, name string) error {
-	objects, err := objectsOf(ctx, s, name)
+	objects, err := journalObjects(ctx, s, name)
 	if err != nil {
 		return fmt.Errorf("store: journal %s: %w", name, err)
 	}
@@ -270,7 +270,7 @@ func (j *appendedJournal) Write(_ context.Context, line []byte) error {
 // Sync makes all lines safe, and then forgets them. If it fails, it keeps them, and the next Sync writes all of them
 // again: the system may have forgotten data that a failed sync left unwritten.
 func (j *appendedJournal) Sync(context.Context) error {
-	err := j.mend()
+	err := j.rewriteUnsaved()
 	if err == nil {
 		err = j.tail.Sync()
 		j.torn = err != nil
@@ -282,9 +282,9 @@ func (j *appendedJournal) Sync(context.Context) error {
 	return nil
 }
 
-// mend writes all unsaved lines again after a failure, as on a full disk. The last line in the object may be torn. A line
+// rewriteUnsaved writes all unsaved lines again after a failure, as on a full disk. The last line in the object may be torn. A line
 // feed ends it, so that it reads as a line by itself, which is invalid.
-func (j *appendedJournal) mend() error {
+func (j *appendedJournal) rewriteUnsaved() error {
 	if !j.torn {
 		return nil
 	}

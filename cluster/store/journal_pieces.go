@@ -16,8 +16,8 @@ const (
 	// pieceBytes is the size at which a piece is written. Another piece gathers while one is being
 	// written, so two are in memory, and one line more each.
 	pieceBytes = 4 << 20
-	// pieceAgain is the pause before a failed piece is written again.
-	pieceAgain = time.Second
+	// pieceRetryWait is the pause before a failed piece is written again.
+	pieceRetryWait = time.Second
 )
 
 // Why a journal ends.
@@ -28,7 +28,7 @@ var (
 )
 
 // pieceName returns the name of the n-th piece; piece 0 has no lines, and marks the journal's presence.
-func pieceName(name string, n int) string { return fmt.Sprintf("%s.%0*d", name, digits, n) }
+func pieceName(name string, n int) string { return fmt.Sprintf("%s.%0*d", name, numberDigits, n) }
 
 // pieces is a journal in pieces. One goroutine owns the gathering piece; at most one other writes a piece.
 //
@@ -64,7 +64,7 @@ func newPieces(ctx context.Context, s Store, name string, cfg JournalConfig) *pi
 		name: name, lines: make(chan []byte), flushes: make(chan flush),
 		cancel: cancel, over: make(chan struct{}),
 	}
-	k := &pieceKeeper{store: s, name: name, cfg: cfg, number: 1, puts: make(chan error, 1)}
+	k := &pieceKeeper{store: s, name: name, cfg: cfg, number: 1, results: make(chan error, 1)}
 	go func() {
 		defer close(j.over)
 		j.failed = k.run(life, j)
@@ -72,7 +72,7 @@ func newPieces(ctx context.Context, s Store, name string, cfg JournalConfig) *pi
 	return j
 }
 
-// Write implements [Journal]. It waits while the goroutine takes no line: see door.
+// Write implements [Journal]. It waits while the goroutine takes no line: see acceptingLines.
 func (j *pieces) Write(ctx context.Context, line []byte) error {
 	if err := checkLine(line); err != nil {
 		return fmt.Errorf("store: journal %s: %w", j.name, err)
@@ -81,16 +81,17 @@ func (j *pieces) Write(ctx context.Context, line []byte) error {
 	case j.lines <- append(bytes.Clone(line), '\n'):
 		return nil
 	case <-j.over:
-		return j.ended()
+		return j.endError()
 	case <-ctx.Done():
 		return fmt.Errorf("store: journal %s: %w", j.name, ctx.Err())
 	}
 }
 
+// Sync implements [Journal]. It only reports whether the journal has ended: pieces are written when they are due.
 func (j *pieces) Sync(context.Context) error {
 	select {
 	case <-j.over:
-		return j.ended()
+		return j.endError()
 	default:
 		return nil
 	}
@@ -103,19 +104,19 @@ func (j *pieces) Flush(ctx context.Context) error {
 	select {
 	case j.flushes <- f:
 	case <-j.over:
-		return j.ended()
+		return j.endError()
 	}
 	select {
 	case err := <-f.done:
 		return err
 	case <-j.over:
-		return j.ended()
+		return j.endError()
 	case <-ctx.Done():
 		return fmt.Errorf("store: journal %s: flush: %w", j.name, ctx.Err())
 	}
 }
 
-func (j *pieces) ended() error {
+func (j *pieces) endError() error {
 	return fmt.Errorf("store: journal %s: %w: %w", j.name, ErrEnded, j.failed)
 }
 
@@ -132,10 +133,10 @@ type pieceKeeper struct {
 	name      string
 	cfg       JournalConfig
 	gathering piece
-	cut       *piece // being written, or to be written again
-	again     time.Time
-	putting   bool
-	puts      chan error // results of puts
+	toWrite   *piece // being written, or to be written again
+	retryAt   time.Time
+	writing   bool
+	results   chan error // results of puts
 	number    int        // of the next piece to be written
 	written   int        // lines in written pieces
 	flushes   []flush
@@ -153,30 +154,31 @@ func (k *pieceKeeper) run(life context.Context, j *pieces) error {
 	timer := k.cfg.Clock.NewTimer(k.cfg.Every)
 	defer timer.Stop()
 	for {
-		k.put(life)
+		k.writeDue(life)
 		timer.Reset(k.wait())
 		select {
-		case line := <-k.door(j.lines):
+		case line := <-k.acceptingLines(j.lines):
 			k.add(line)
 		case f := <-j.flushes:
 			k.flush(f)
-		case err := <-k.puts:
-			if err := k.ended(err); err != nil {
+		case err := <-k.results:
+			if err := k.handleResult(err); err != nil {
 				return err
 			}
 		case <-timer.Chan():
 		case <-life.Done():
-			if k.putting {
-				<-k.puts //nolint:errcheck // no caller waits for it any more
+			if k.writing {
+				<-k.results //nolint:errcheck // no caller waits for it any more
 			}
 			return errClosed
 		}
 	}
 }
 
-// door is closed while one piece is not written yet and the next one is full.
-func (k *pieceKeeper) door(lines chan []byte) chan []byte {
-	if k.cut != nil && k.full() {
+// acceptingLines returns lines, or nil while one piece is not written yet and the next one is full. A nil channel makes
+// writers wait.
+func (k *pieceKeeper) acceptingLines(lines chan []byte) chan []byte {
+	if k.toWrite != nil && k.full() {
 		return nil
 	}
 	return lines
@@ -194,29 +196,30 @@ func (k *pieceKeeper) add(line []byte) {
 	k.gathering.lines++
 }
 
+// flush queues a flush that waits for all lines up to now, and has a failed piece written again at once.
 func (k *pieceKeeper) flush(f flush) {
 	f.lines = k.written + k.gathering.lines
-	if k.cut != nil {
-		f.lines += k.cut.lines
+	if k.toWrite != nil {
+		f.lines += k.toWrite.lines
 	}
 	k.flushes = append(k.flushes, f)
-	k.again = time.Time{} // the caller waits, so try at once
-	k.answer()
+	k.retryAt = time.Time{} // the caller waits, so try at once
+	k.answerFlushes()
 }
 
-// answer ends the flushes whose lines are written.
-func (k *pieceKeeper) answer() {
+// answerFlushes answers the flushes whose lines are all written.
+func (k *pieceKeeper) answerFlushes() {
 	for len(k.flushes) > 0 && k.flushes[0].lines <= k.written {
 		k.flushes[0].done <- nil
 		k.flushes = k.flushes[1:]
 	}
 }
 
-// due returns the time of the next put, if none is under way; never means that no put is needed.
+// due returns when the next piece is to be written, if none is being written; never says that there is nothing to write.
 func (k *pieceKeeper) due() (at time.Time, never bool) {
 	switch {
-	case k.cut != nil:
-		return k.again, false
+	case k.toWrite != nil:
+		return k.retryAt, false
 	case k.gathering.lines == 0:
 		return time.Time{}, true
 	case k.full() || len(k.flushes) > 0:
@@ -225,33 +228,33 @@ func (k *pieceKeeper) due() (at time.Time, never bool) {
 	return k.gathering.first.Add(k.cfg.Every), false
 }
 
-// wait returns the time until the next step, if nothing comes before.
+// wait returns the time until the next piece is due. It returns Every while a write is under way.
 func (k *pieceKeeper) wait() time.Duration {
 	at, never := k.due()
-	if never || k.putting {
+	if never || k.writing {
 		return k.cfg.Every
 	}
 	return max(0, at.Sub(k.cfg.Clock.Now()))
 }
 
-// put begins to write a piece that is due. A cut piece never changes: a second write must be the same, as
-// the first may have succeeded.
-func (k *pieceKeeper) put(life context.Context) {
+// writeDue begins to write a piece that is due. The piece toWrite never changes, as the first try may have succeeded. So a
+// second try must write the same.
+func (k *pieceKeeper) writeDue(life context.Context) {
 	at, never := k.due()
-	if k.putting || never || at.After(k.cfg.Clock.Now()) {
+	if k.writing || never || at.After(k.cfg.Clock.Now()) {
 		return
 	}
-	if k.cut == nil {
+	if k.toWrite == nil {
 		cut := k.gathering
-		k.cut, k.gathering = &cut, piece{}
+		k.toWrite, k.gathering = &cut, piece{}
 	}
-	k.putting = true
-	number, content := k.number, k.cut.content
-	go func() { k.puts <- k.create(life, number, content) }()
+	k.writing = true
+	number, content := k.number, k.toWrite.content
+	go func() { k.results <- k.createPiece(life, number, content) }()
 }
 
-// create writes a piece, or finds that an earlier try has written it.
-func (k *pieceKeeper) create(ctx context.Context, number int, content []byte) error {
+// createPiece writes a piece, or finds that an earlier try has written it.
+func (k *pieceKeeper) createPiece(ctx context.Context, number int, content []byte) error {
 	if number >= MaxPieces {
 		return errFull
 	}
@@ -265,31 +268,31 @@ func (k *pieceKeeper) create(ctx context.Context, number int, content []byte) er
 		return err
 	}
 	defer func() { _ = in.Close() }()
-	there, err := io.ReadAll(in)
-	if err == nil && !bytes.Equal(there, content) {
+	existing, err := io.ReadAll(in)
+	if err == nil && !bytes.Equal(existing, content) {
 		return errOtherWriter
 	}
 	return err
 }
 
-// ended handles the end of a put. An error that it returns ends the journal. Any other error goes to the
+// handleResult handles the end of a write. An error that it returns ends the journal. Any other error goes to the
 // waiting flushes, and the piece is written again.
-func (k *pieceKeeper) ended(err error) error {
-	k.putting = false
+func (k *pieceKeeper) handleResult(err error) error {
+	k.writing = false
 	switch {
 	case errors.Is(err, errOtherWriter), errors.Is(err, errFull):
 		return err
 	case err != nil:
-		k.again = k.cfg.Clock.Now().Add(pieceAgain)
+		k.retryAt = k.cfg.Clock.Now().Add(pieceRetryWait)
 		for _, f := range k.flushes {
 			f.done <- err
 		}
 		k.flushes = nil
 		return nil
 	}
-	k.written += k.cut.lines
+	k.written += k.toWrite.lines
 	k.number++
-	k.cut = nil
-	k.answer()
+	k.toWrite = nil
+	k.answerFlushes()
 	return nil
 }

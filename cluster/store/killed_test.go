@@ -130,7 +130,7 @@ func killed(t *testing.T, root string, after time.Duration) []string {
 func temporaries(t testing.TB, f *folder) []string {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Join(f.root, tempFolder))
-	if err != nil && !absent(err) {
+	if err != nil && !isAbsent(err) {
 		t.Fatal(err)
 	}
 	var found []string

@@ -96,21 +96,21 @@ func openFile(u *url.URL, o *options) (Store, error) {
 	if u.Host != "" && u.Host != "localhost" {
 		return nil, errors.New("a file:// URL has three slashes before its path")
 	}
-	if err := knows(u.Query(), "mode"); err != nil {
+	if err := checkKeys(u.Query(), "mode"); err != nil {
 		return nil, err
 	}
 	mode := fileMode
-	if said := u.Query().Get("mode"); said != "" {
-		bits, err := strconv.ParseUint(said, 8, 9)
+	if modeText := u.Query().Get("mode"); modeText != "" {
+		bits, err := strconv.ParseUint(modeText, 8, 9)
 		if err != nil || bits&0o600 != 0o600 || bits&0o111 != 0 {
-			return nil, fmt.Errorf("mode %s is not one of a file that its owner reads and writes, such as 0660", said)
+			return nil, fmt.Errorf("mode %s is not one of a file that its owner reads and writes, such as 0660", modeText)
 		}
 		mode = fs.FileMode(bits)
 	}
 	return openFolder(filepath.FromSlash(u.Path), mode, o)
 }
 
-// openFolder also deletes files left by writers that were killed long ago.
+// openFolder opens a folder as a store. It deletes files left by writers that were killed long ago.
 func openFolder(path string, mode fs.FileMode, o *options) (Store, error) {
 	if path == "" {
 		return nil, errors.New("a store has an address: the path of a folder, or s3://bucket")
@@ -126,13 +126,13 @@ func openFolder(path string, mode fs.FileMode, o *options) (Store, error) {
 		return nil, err
 	}
 	f := newFolder(root, mode)
-	_ = f.present() // note which folder it is, if it is there
+	_ = f.checkPresent() // note which folder it is, if it is there
 	f.sweep(o.clock.Now().Add(-tempAge))
 	return f, nil
 }
 
-// knows returns an error for a key in an address that nothing reads: it must be a typing error.
-func knows(query url.Values, keys ...string) error {
+// checkKeys returns an error for a key in an address that nothing reads: it must be a typing error.
+func checkKeys(query url.Values, keys ...string) error {
 	for key := range query {
 		if !slices.Contains(keys, key) {
 			return fmt.Errorf("%s= is not known: %s=", key, strings.Join(keys, "=, "))

@@ -62,11 +62,11 @@ func Probe(ctx context.Context, s Store, chance *rand.Rand, cfg ProbeConfig) err
 	p := &probe{store: s, cfg: cfg, folder: fmt.Sprintf("%s%016x/", probeFolder, chance.Uint64())}
 	defer p.clean(ctx)
 	for round := 1; round <= cfg.Rounds; round++ {
-		if err := p.race(ctx, round); err != nil {
+		if err := p.raceFor(ctx, round); err != nil {
 			return fmt.Errorf("store: probe: %w", err)
 		}
 	}
-	if err := p.gone(ctx); err != nil {
+	if err := p.checkDeleted(ctx); err != nil {
 		return fmt.Errorf("store: probe: %w", err)
 	}
 	return nil
@@ -80,11 +80,11 @@ type probe struct {
 	names  []string // that were written, in order
 }
 
-// race lets writers race for one name, and checks the result.
-func (p *probe) race(ctx context.Context, round int) error {
+// raceFor lets writers race for one name, and checks the result.
+func (p *probe) raceFor(ctx context.Context, round int) error {
 	name := fmt.Sprintf("%s%04d", p.folder, round)
 	p.names = append(p.names, name)
-	answers := p.write(ctx, name)
+	answers := p.raceWriters(ctx, name)
 	winners := 0
 	last := 0 // a winner
 	for writer, err := range answers {
@@ -96,22 +96,22 @@ func (p *probe) race(ctx context.Context, round int) error {
 			return err
 		}
 	}
-	lost := &Unsafe{Name: name, Round: round, Writers: p.cfg.Writers, Winners: winners}
+	fault := &Unsafe{Name: name, Round: round, Writers: p.cfg.Writers, Winners: winners}
 	if winners != 1 {
-		lost.Why = "exactly one may be"
-		return lost
+		fault.Why = "exactly one may be"
+		return fault
 	}
-	return p.check(ctx, name, last, lost)
+	return p.check(ctx, name, last, fault)
 }
 
-// write starts all writers at once, and waits for all of them.
-func (p *probe) write(ctx context.Context, name string) []error {
+// raceWriters starts all writers at once, and waits for all of them.
+func (p *probe) raceWriters(ctx context.Context, name string) []error {
 	begin, errs := make(chan struct{}), make([]error, p.cfg.Writers)
 	var writers sync.WaitGroup
 	for writer := range errs {
 		writers.Go(func() {
 			<-begin
-			errs[writer] = CreateBytes(ctx, p.store, name, words(writer))
+			errs[writer] = CreateBytes(ctx, p.store, name, writerContent(writer))
 		})
 	}
 	close(begin)
@@ -119,38 +119,39 @@ func (p *probe) write(ctx context.Context, name string) []error {
 	return errs
 }
 
-// words returns a writer's content: no two the same, and of different lengths.
-func words(writer int) []byte { return bytes.Repeat([]byte{byte('a' + writer%26)}, 100+writer) }
+// writerContent returns a writer's content: no two the same, and of different lengths.
+func writerContent(writer int) []byte { return bytes.Repeat([]byte{byte('a' + writer%26)}, 100+writer) }
 
 // check reads and lists the winner's object, and checks that the store refuses a late writer.
-func (p *probe) check(ctx context.Context, name string, winner int, lost *Unsafe) error {
+func (p *probe) check(ctx context.Context, name string, winner int, fault *Unsafe) error {
 	content, err := ReadAll(ctx, p.store, name, 1<<20)
 	switch {
 	case errors.Is(err, ErrMissing):
-		lost.Why = "and it cannot be read"
+		fault.Why = "and it cannot be read"
 	case err != nil:
 		return err
-	case !bytes.Equal(content, words(winner)):
-		lost.Why = "and what is there is not what he wrote"
+	case !bytes.Equal(content, writerContent(winner)):
+		fault.Why = "and what is there is not what he wrote"
 	}
-	if lost.Why != "" {
-		return lost
+	if fault.Why != "" {
+		return fault
 	}
-	if err := p.listed(ctx, lost); err != nil {
+	if err := p.checkLists(ctx, fault); err != nil {
 		return err
 	}
-	return p.refused(ctx, name, content, lost)
+	return p.checkLateWriter(ctx, name, content, fault)
 }
 
-// listed compares the list with all names written, and the list after the last name but one with the last.
-func (p *probe) listed(ctx context.Context, lost *Unsafe) error {
+// checkLists checks that a list shows all names written so far. A list after the last name but one must show just the
+// last.
+func (p *probe) checkLists(ctx context.Context, fault *Unsafe) error {
 	names, err := p.list(ctx, "")
 	if err != nil {
 		return err
 	}
 	if !slices.Equal(names, p.names) {
-		lost.Why = fmt.Sprintf("and of %d objects the list shows %d, or not in order", len(p.names), len(names))
-		return lost
+		fault.Why = fmt.Sprintf("and of %d objects the list shows %d, or not in order", len(p.names), len(names))
+		return fault
 	}
 	before := ""
 	if len(p.names) > 1 {
@@ -158,8 +159,8 @@ func (p *probe) listed(ctx context.Context, lost *Unsafe) error {
 	}
 	names, err = p.list(ctx, before)
 	if err == nil && !slices.Equal(names, p.names[len(p.names)-1:]) {
-		lost.Why = "and a list from it on does not begin with it"
-		return lost
+		fault.Why = "and a list from it on does not begin with it"
+		return fault
 	}
 	return err
 }
@@ -175,27 +176,27 @@ func (p *probe) list(ctx context.Context, after string) ([]string, error) {
 	return names, nil
 }
 
-// refused writes once more, without a race.
-func (p *probe) refused(ctx context.Context, name string, content []byte, lost *Unsafe) error {
+// checkLateWriter checks that the store refuses a second object of the name, and keeps the first.
+func (p *probe) checkLateWriter(ctx context.Context, name string, content []byte, fault *Unsafe) error {
 	err := CreateBytes(ctx, p.store, name, []byte("late"))
 	if err == nil {
-		lost.Why = "and so was one who came late"
-		return lost
+		fault.Why = "and so was one who came late"
+		return fault
 	}
 	if !errors.Is(err, ErrExists) {
 		return err
 	}
 	now, err := ReadAll(ctx, p.store, name, 1<<20)
 	if err == nil && !bytes.Equal(now, content) {
-		lost.Why = "and one who came late was refused, but wrote all the same"
-		return lost
+		fault.Why = "and one who came late was refused, but wrote all the same"
+		return fault
 	}
 	return err
 }
 
-// gone deletes an object, which must then be unreadable. A chunk's journals are deleted once its part is
+// checkDeleted deletes an object, and checks that it can no longer be read. A chunk's journals are deleted once its part is
 // there, and the next reader must not find them.
-func (p *probe) gone(ctx context.Context) error {
+func (p *probe) checkDeleted(ctx context.Context) error {
 	name := p.names[0]
 	if err := p.store.Delete(ctx, name); err != nil {
 		return err

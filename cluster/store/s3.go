@@ -56,7 +56,7 @@ const roleTimeout = 5 * time.Second
 // openBucket makes a bucket's client, and asks for a first name, so that a wrong address shows at
 // once.
 func openBucket(ctx context.Context, u *url.URL, o *options) (Store, error) {
-	if err := knows(u.Query(), "endpoint", "region"); err != nil {
+	if err := checkKeys(u.Query(), "endpoint", "region"); err != nil {
 		return nil, err
 	}
 	if err := s3utils.CheckValidBucketName(u.Host); err != nil {
@@ -75,7 +75,7 @@ func openBucket(ctx context.Context, u *url.URL, o *options) (Store, error) {
 	b := &bucket{bucket: u.Host, prefix: prefix, http: http.Client{Transport: o.transport}, clock: o.clock, seed: newSeed()}
 	err := b.dial(ctx, u, o.transport)
 	if err == nil {
-		err = b.reachable(ctx)
+		err = b.checkReachable(ctx)
 	}
 	if err != nil {
 		_ = b.Close() // it holds only idle connections
@@ -84,16 +84,15 @@ func openBucket(ctx context.Context, u *url.URL, o *options) (Store, error) {
 	return b, nil
 }
 
-// newSeed differs from machine to machine, so that clients refused together do not come back
-// together.
+// newSeed returns a random seed. Each process has its own, so that clients refused together do not come back together.
 func newSeed() uint64 {
 	var seed [8]byte
 	_, _ = crand.Read(seed[:]) // it never fails
 	return binary.NativeEndian.Uint64(seed[:])
 }
 
-// reachable asks for a first name, whether or not there is one.
-func (b *bucket) reachable(ctx context.Context) error {
+// checkReachable asks for a first name, whether or not there is one.
+func (b *bucket) checkReachable(ctx context.Context) error {
 	for _, err := range b.List(ctx, "", "") {
 		return errors.Unwrap(err) // the caller's error names the address
 	}
@@ -107,7 +106,7 @@ func (b *bucket) dial(ctx context.Context, u *url.URL, transport http.RoundTripp
 		return err
 	}
 	o := &minio.Options{
-		Creds: chain(), Secure: secure, Transport: transport, Region: region(u.Query()),
+		Creds: credentialChain(), Secure: secure, Transport: transport, Region: region(u.Query()),
 		MaxRetries: 1, // we retry ourselves: only this package knows what a second answer means
 	}
 	if b.client, err = minio.NewCore(host, o); err != nil || o.Region != "" {
@@ -125,19 +124,19 @@ func (b *bucket) dial(ctx context.Context, u *url.URL, transport http.RoundTripp
 
 // endpoint returns the host, with its port if there is one, and whether it uses TLS.
 func endpoint(query url.Values) (host string, secure bool, err error) {
-	said := cmp.Or(query.Get("endpoint"), os.Getenv("AWS_ENDPOINT_URL_S3"), os.Getenv("AWS_ENDPOINT_URL"))
-	if said == "" {
+	address := cmp.Or(query.Get("endpoint"), os.Getenv("AWS_ENDPOINT_URL_S3"), os.Getenv("AWS_ENDPOINT_URL"))
+	if address == "" {
 		return "s3.amazonaws.com", true, nil
 	}
-	u, err := url.Parse(said)
+	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "" {
-		return "", false, fmt.Errorf("endpoint %s is not http://host:port or https://host:port", said)
+		return "", false, fmt.Errorf("endpoint %s is not http://host:port or https://host:port", address)
 	}
 	return u.Host, u.Scheme == "https", nil
 }
 
-// chain returns the sources of credentials. It renews those of a role before they end.
-func chain() *credentials.Credentials {
+// credentialChain returns the sources of credentials. It renews those of a role before they end.
+func credentialChain() *credentials.Credentials {
 	providers := []credentials.Provider{&credentials.EnvAWS{}, &credentials.FileAWSCredentials{}}
 	if os.Getenv("AWS_EC2_METADATA_DISABLED") != "true" {
 		providers = append(providers, &credentials.IAM{Client: &http.Client{Timeout: roleTimeout}})
@@ -179,8 +178,8 @@ func (b *bucket) retry(ctx context.Context, request func() error) error {
 	return b.backoff().retry(ctx, request)
 }
 
-// errTired says that a request has used all its tries.
-var errTired = fmt.Errorf("%w: given up after %d tries", ErrAway, requestTries)
+// errGivenUp says that a request has used all its tries.
+var errGivenUp = fmt.Errorf("%w: given up after %d tries", ErrAway, requestTries)
 
 // backoff waits between requests, half of the time by chance: clients refused together must not come back
 // together.
@@ -199,19 +198,19 @@ func (b *bucket) backoff() *backoff {
 func (w *backoff) retry(ctx context.Context, request func() error) error {
 	for {
 		err := request()
-		if err == nil || !passing(err) || ctx.Err() != nil {
+		if err == nil || !mayPass(err) || ctx.Err() != nil {
 			return err
 		}
-		if over := w.next(ctx); over != nil {
-			return fmt.Errorf("%w: %w", over, err)
+		if giveUp := w.wait(ctx); giveUp != nil {
+			return fmt.Errorf("%w: %w", giveUp, err)
 		}
 	}
 }
 
-// next waits, or returns an error if there is no next request.
-func (w *backoff) next(ctx context.Context) error {
+// wait pauses before the next request. It returns an error if all tries are used, or ctx ends.
+func (w *backoff) wait(ctx context.Context) error {
 	if w.tried++; w.tried >= requestTries {
-		return errTired
+		return errGivenUp
 	}
 	most := min(firstWait<<(w.tried-1), longestWait)
 	timer := w.clock.NewTimer(most/2 + time.Duration(w.chance.Int64N(int64(most/2))))
@@ -224,28 +223,28 @@ func (w *backoff) next(ctx context.Context) error {
 	}
 }
 
-// finals are the errors after which the same request would only fail again, or do harm.
-var finals = []error{
-	errTaken, errBody, errOnce, errWhole, errEnough, ErrUnsafe, ErrMissing, ErrChanged, ErrName, http.ErrSchemeMismatch,
+// finalErrors are the errors after which the same request would only fail again, or do harm.
+var finalErrors = []error{
+	errTaken, errBody, errNotResendable, errNoRange, errStopped, ErrUnsafe, ErrMissing, ErrChanged, ErrName, http.ErrSchemeMismatch,
 }
 
-// passing reports whether the same request may succeed later. A request without an answer of S3 may,
+// mayPass reports whether the same request may succeed later. A request without an answer of S3 may,
 // unless the server cannot prove its identity.
-func passing(err error) bool {
-	if slices.ContainsFunc(finals, func(f error) bool { return errors.Is(err, f) }) {
+func mayPass(err error) bool {
+	if slices.ContainsFunc(finalErrors, func(f error) bool { return errors.Is(err, f) }) {
 		return false
 	}
 	if answer, ok := errors.AsType[minio.ErrorResponse](err); ok {
-		return passingAnswer(answer)
+		return answerMayPass(answer)
 	}
 	_, certificate := errors.AsType[*tls.CertificateVerificationError](err)
 	_, plain := errors.AsType[tls.RecordHeaderError](err)
 	return !certificate && !plain
 }
 
-// passingAnswer reports whether a request with this answer may succeed later. The code decides
+// answerMayPass reports whether a request with this answer may succeed later. The code decides
 // where one status stands for lasting and passing faults.
-func passingAnswer(answer minio.ErrorResponse) bool {
+func answerMayPass(answer minio.ErrorResponse) bool {
 	switch answer.StatusCode {
 	case http.StatusRequestTimeout, http.StatusTooManyRequests:
 		return true
@@ -260,8 +259,8 @@ func passingAnswer(answer minio.ErrorResponse) bool {
 		answer.Code == "ExpiredToken"
 }
 
-// kind turns an answer into a store's error, if it has one.
-func kind(err error) error {
+// storeError turns an answer into the store's error for it, such as ErrMissing. It returns others with their code.
+func storeError(err error) error {
 	answer, ok := errors.AsType[minio.ErrorResponse](err)
 	switch {
 	case ok && answer.StatusCode == http.StatusNotFound && answer.Code == "NoSuchKey":
@@ -269,11 +268,11 @@ func kind(err error) error {
 	case ok && answer.StatusCode == http.StatusPreconditionFailed:
 		return ErrChanged
 	}
-	return coded(err)
+	return withCode(err)
 }
 
-// coded adds the code of an answer, by which others know it.
-func coded(err error) error {
+// withCode adds the code of an S3 answer to an error, so that people can look it up.
+func withCode(err error) error {
 	if answer, ok := errors.AsType[minio.ErrorResponse](err); ok {
 		return fmt.Errorf("%w (%s)", err, answer.Code)
 	}
@@ -302,7 +301,7 @@ func newTransport() *http.Transport {
 			if err != nil {
 				return nil, err
 			}
-			return &stalling{conn, stallTimeout}, nil
+			return &stallConn{conn, stallTimeout}, nil
 		},
 		TLSHandshakeTimeout:   dialTimeout,
 		ResponseHeaderTimeout: stallTimeout,
@@ -312,21 +311,21 @@ func newTransport() *http.Transport {
 	}
 }
 
-// stalling is a connection that fails if nothing moves on it. The network's deadlines only know the
+// stallConn is a connection that fails if nothing moves on it. The network's deadlines only know the
 // real clock.
-type stalling struct {
+type stallConn struct {
 	net.Conn
 	after time.Duration
 }
 
-func (s *stalling) Read(p []byte) (int, error) {
+func (s *stallConn) Read(p []byte) (int, error) {
 	if err := s.SetReadDeadline(time.Now().Add(s.after)); err != nil {
 		return 0, err
 	}
 	return s.Conn.Read(p)
 }
 
-func (s *stalling) Write(p []byte) (int, error) {
+func (s *stallConn) Write(p []byte) (int, error) {
 	if err := s.SetWriteDeadline(time.Now().Add(s.after)); err != nil {
 		return 0, err
 	}

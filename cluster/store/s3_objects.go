@@ -25,8 +25,8 @@ const nonceKey = "Headrace-Nonce"
 var (
 	// errTaken: the name is taken, by an unknown writer so far.
 	errTaken = errors.New("the name is taken")
-	// errOnce: its bytes are gone.
-	errOnce = errors.New("its body cannot be sent twice")
+	// errNotResendable: its bytes are gone.
+	errNotResendable = errors.New("its body cannot be sent twice")
 )
 
 // Create implements Store.
@@ -49,13 +49,13 @@ func (b *bucket) Create(ctx context.Context, name string, body io.Reader, size i
 // create sends the object until an answer is final. After an error that is no fault of the body or
 // the server, it finds out by the nonce whose object is there.
 func (b *bucket) create(ctx context.Context, name string, body io.Reader, size int64) error {
-	if err := ready(ctx, name); err != nil {
+	if err := checkRequest(ctx, name); err != nil {
 		return err
 	}
 	if size < 0 || size > MaxObject {
 		return fmt.Errorf("it would have %d bytes, and %d are the most", size, int64(MaxObject))
 	}
-	c, err := newContent(ctx, body, size)
+	c, err := newResendable(ctx, body, size)
 	if err != nil {
 		return err
 	}
@@ -64,11 +64,11 @@ func (b *bucket) create(ctx context.Context, name string, body io.Reader, size i
 	if err == nil || errors.Is(err, errBody) || errors.Is(err, ErrUnsafe) {
 		return err
 	}
-	return b.whose(ctx, name, nonce, err)
+	return b.findWriter(ctx, name, nonce, err)
 }
 
 // put sends the object once.
-func (b *bucket) put(ctx context.Context, name, nonce string, c *content) error {
+func (b *bucket) put(ctx context.Context, name, nonce string, c *resendable) error {
 	body, err := c.open(ctx)
 	if err != nil {
 		return err
@@ -88,14 +88,14 @@ func (b *bucket) put(ctx context.Context, name, nonce string, c *content) error 
 	if err == nil {
 		return nil
 	}
-	if errors.Is(body.failed, errBody) {
-		return body.failed
+	if errors.Is(body.err, errBody) {
+		return body.err
 	}
-	return refused(err, c)
+	return putError(err, c)
 }
 
-// refused returns the error for an answer, or for no answer.
-func refused(err error, c *content) error {
+// putError turns the error of a PUT into the store's own: the name is taken, the server is unsafe, or the body is gone.
+func putError(err error, c *resendable) error {
 	answer, ok := errors.AsType[minio.ErrorResponse](err)
 	switch {
 	case ok && answer.StatusCode == http.StatusPreconditionFailed:
@@ -103,22 +103,22 @@ func refused(err error, c *content) error {
 	case ok && answer.StatusCode == http.StatusNotImplemented:
 		return fmt.Errorf("%w: this S3 knows no If-None-Match (%w)", ErrUnsafe, err)
 	case c.seek == nil:
-		return fmt.Errorf("%w: %w", errOnce, coded(err))
+		return fmt.Errorf("%w: %w", errNotResendable, withCode(err))
 	}
-	return coded(err)
+	return withCode(err)
 }
 
-// whose finds the writer of an object after an answer that leaves it open. If it cannot find out, the
-// error stays open, even for a taken name: the writer may be this call.
-func (b *bucket) whose(ctx context.Context, name, nonce string, err error) error {
-	info, looked := b.stat(ctx, name)
+// findWriter finds out whether this call wrote the object, after an answer that leaves it open. If it cannot find out, it
+// returns an error that leaves it open, too. Even for a taken name the writer may be this call.
+func (b *bucket) findWriter(ctx context.Context, name, nonce string, err error) error {
+	info, statErr := b.stat(ctx, name)
 	switch taken := errors.Is(err, errTaken); {
-	case looked == nil && nonceOf(info) == nonce:
+	case statErr == nil && nonceOf(info) == nonce:
 		return nil
-	case looked == nil, taken && errors.Is(looked, ErrMissing): // it was deleted since
+	case statErr == nil, taken && errors.Is(statErr, ErrMissing): // it was deleted since
 		return ErrExists
 	case taken:
-		return fmt.Errorf("%w, perhaps by this very call: %w", err, looked)
+		return fmt.Errorf("%w, perhaps by this very call: %w", err, statErr)
 	}
 	return err
 }
@@ -127,7 +127,7 @@ func (b *bucket) stat(ctx context.Context, name string) (minio.ObjectInfo, error
 	var info minio.ObjectInfo
 	err := b.retry(ctx, func() (err error) {
 		info, err = b.client.StatObject(ctx, b.bucket, name, minio.StatObjectOptions{})
-		return kind(err)
+		return storeError(err)
 	})
 	return info, err
 }
@@ -145,10 +145,10 @@ func nonceOf(info minio.ObjectInfo) string {
 // Delete implements Store.
 func (b *bucket) Delete(ctx context.Context, name string) error {
 	name = b.key(name)
-	err := ready(ctx, name)
+	err := checkRequest(ctx, name)
 	if err == nil {
 		err = b.retry(ctx, func() error {
-			return kind(b.client.RemoveObject(ctx, b.bucket, name, minio.RemoveObjectOptions{}))
+			return storeError(b.client.RemoveObject(ctx, b.bucket, name, minio.RemoveObjectOptions{}))
 		})
 	}
 	if err != nil && !errors.Is(err, ErrMissing) {
@@ -157,8 +157,8 @@ func (b *bucket) Delete(ctx context.Context, name string) error {
 	return nil
 }
 
-// errWhole says that a server does not support Range.
-var errWhole = errors.New("this S3 reads no stretches of objects")
+// errNoRange says that a server does not support Range.
+var errNoRange = errors.New("this S3 reads no stretches of objects")
 
 // Open implements Store. A broken stream resumes where it broke.
 func (b *bucket) Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error) {
@@ -168,16 +168,16 @@ func (b *bucket) Open(ctx context.Context, name string, offset, length int64) (i
 // OpenSame implements Store.
 func (b *bucket) OpenSame(ctx context.Context, name, identity string, offset, length int64) (io.ReadCloser, error) {
 	name = b.key(name)
-	s := &stream{ctx: ctx, from: b, name: name, etag: identity, next: offset, end: math.MaxInt64}
+	s := &stream{ctx: ctx, bucket: b, name: name, etag: identity, next: offset, end: math.MaxInt64}
 	if length >= 0 && length < math.MaxInt64-offset {
 		s.end = offset + length
 	}
-	err := ready(ctx, name)
+	err := checkRequest(ctx, name)
 	if err == nil && offset < 0 {
 		err = fmt.Errorf("from byte %d on", offset)
 	}
 	if err == nil {
-		err = b.retry(ctx, s.ask)
+		err = b.retry(ctx, s.request)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("store: open %s: %w", name, err)
@@ -188,7 +188,7 @@ func (b *bucket) OpenSame(ctx context.Context, name, identity string, offset, le
 // Identity implements Store.
 func (b *bucket) Identity(ctx context.Context, name string) (string, int64, error) {
 	name = b.key(name)
-	err := ready(ctx, name)
+	err := checkRequest(ctx, name)
 	var info minio.ObjectInfo
 	if err == nil {
 		info, err = b.stat(ctx, name)
@@ -203,33 +203,33 @@ func (b *bucket) Identity(ctx context.Context, name string) (string, int64, erro
 // they ask for the same object (If-Match), so the stretch never mixes two objects.
 type stream struct {
 	ctx       context.Context
-	from      *bucket
+	bucket    *bucket
 	name      string
 	etag      string // until the first answer sets it
 	next, end int64  // the stretch still to be read; end is the object's once that is known
 	body      io.ReadCloser
 }
 
-// ask makes one request for the rest of the stretch.
-func (s *stream) ask() error {
-	o, err := s.options()
+// request makes one request for the rest of the stretch.
+func (s *stream) request() error {
+	o, err := s.rangeOptions()
 	if err != nil {
 		return err
 	}
-	body, info, header, err := s.from.client.GetObject(s.ctx, s.from.bucket, s.name, o)
+	body, info, header, err := s.bucket.client.GetObject(s.ctx, s.bucket.bucket, s.name, o)
 	switch answer, _ := errors.AsType[minio.ErrorResponse](err); {
 	case answer.StatusCode == http.StatusRequestedRangeNotSatisfiable:
 		s.end = s.next // the object ends before
 		return nil
 	case err != nil:
-		return kind(err)
+		return storeError(err)
 	}
-	return s.take(body, info, header)
+	return s.accept(body, info, header)
 }
 
-// options asks for the stretch. It asks for one byte if there is nothing to read, to learn
+// rangeOptions returns the options of a request for the rest of the stretch. It asks for one byte if there is nothing to read, to learn
 // whether the object exists.
-func (s *stream) options() (minio.GetObjectOptions, error) {
+func (s *stream) rangeOptions() (minio.GetObjectOptions, error) {
 	var o minio.GetObjectOptions
 	var err error
 	switch {
@@ -244,10 +244,11 @@ func (s *stream) options() (minio.GetObjectOptions, error) {
 	return o, err
 }
 
-func (s *stream) take(body io.ReadCloser, info minio.ObjectInfo, header http.Header) error {
+// accept takes over an answer as the body to read. It refuses an answer with the whole object instead of the stretch.
+func (s *stream) accept(body io.ReadCloser, info minio.ObjectInfo, header http.Header) error {
 	if s.next > 0 && header.Get("Content-Range") == "" {
 		_ = body.Close() // it is not the requested stretch
-		return errWhole
+		return errNoRange
 	}
 	s.body, s.etag = body, info.ETag
 	if info.Size >= 0 {
@@ -261,7 +262,7 @@ func (s *stream) Read(p []byte) (n int, err error) {
 	if s.next >= s.end {
 		return 0, io.EOF
 	}
-	err = s.from.retry(s.ctx, func() error {
+	err = s.bucket.retry(s.ctx, func() error {
 		n, err = s.read(p)
 		return err
 	})
@@ -280,7 +281,7 @@ func (s *stream) read(p []byte) (int, error) {
 		return 0, err
 	}
 	if s.body == nil {
-		if err := s.ask(); err != nil || s.next >= s.end {
+		if err := s.request(); err != nil || s.next >= s.end {
 			return 0, err
 		}
 	}
@@ -309,14 +310,14 @@ func (s *stream) Close() error {
 func (b *bucket) List(ctx context.Context, prefix, after string) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
 		prefix := b.prefix + prefix
-		l := &listing{from: b, prefix: prefix, after: b.key(after), yield: yield, wait: b.backoff()}
+		l := &listing{bucket: b, prefix: prefix, after: b.key(after), yield: yield, wait: b.backoff()}
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel() // the client's goroutines end with us
 		err := checkPrefix(prefix)
 		if err == nil {
 			err = l.wait.retry(ctx, func() error { return l.pages(ctx) })
 		}
-		if err != nil && !errors.Is(err, errEnough) {
+		if err != nil && !errors.Is(err, errStopped) {
 			yield(Object{}, fmt.Errorf("store: list %s: %w", prefix, err))
 		}
 	}
@@ -324,7 +325,7 @@ func (b *bucket) List(ctx context.Context, prefix, after string) iter.Seq2[Objec
 
 // listing is one list under way.
 type listing struct {
-	from          *bucket
+	bucket        *bucket
 	prefix, after string
 	yield         func(Object, error) bool
 	wait          *backoff
@@ -333,9 +334,9 @@ type listing struct {
 // pages lists the names behind the last one yielded.
 func (l *listing) pages(ctx context.Context) error {
 	o := minio.ListObjectsOptions{Prefix: l.prefix, StartAfter: l.after, Recursive: true, FetchOwner: new(bool)}
-	for info := range l.from.client.ListObjectsIter(ctx, l.from.bucket, o) {
+	for info := range l.bucket.client.ListObjectsIter(ctx, l.bucket.bucket, o) {
 		if info.Err != nil {
-			return kind(info.Err)
+			return storeError(info.Err)
 		}
 		l.after = info.Key
 		l.wait.tried = 0
@@ -360,8 +361,8 @@ func (l *listing) visit(info minio.ObjectInfo) error {
 	if err := CheckName(info.Key); err != nil {
 		return fmt.Errorf("%q: %w", info.Key, err)
 	}
-	if !l.yield(Object{Name: strings.TrimPrefix(info.Key, l.from.prefix), Size: info.Size}, nil) {
-		return errEnough
+	if !l.yield(Object{Name: strings.TrimPrefix(info.Key, l.bucket.prefix), Size: info.Size}, nil) {
+		return errStopped
 	}
 	return nil
 }

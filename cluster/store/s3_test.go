@@ -22,7 +22,7 @@ func TestBackoff(t *testing.T) {
 				t.Errorf("seed %d: %v is not half of %v to all of it", seed, waited, most)
 			}
 		}
-		if err := w.next(t.Context()); err == nil {
+		if err := w.wait(t.Context()); err == nil {
 			t.Errorf("seed %d: there is an eighth wait", seed)
 		}
 	}
@@ -34,7 +34,7 @@ func waits(t testing.TB, clock *clockwork.FakeClock, w *backoff, most time.Durat
 	watch := &watching{Clock: clock, asked: make(chan time.Duration, 1)}
 	w.clock = watch
 	done := make(chan error)
-	go func() { done <- w.next(t.Context()) }()
+	go func() { done <- w.wait(t.Context()) }()
 	waited := <-watch.asked
 	clock.Advance(most)
 	if err := <-done; err != nil {
@@ -68,7 +68,7 @@ func TestStallingConnections(t *testing.T) {
 	here, there := net.Pipe()
 	defer here.Close()
 	defer there.Close()
-	conn := &stalling{here, 50 * time.Millisecond}
+	conn := &stallConn{here, 50 * time.Millisecond}
 	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("read: %v", err)
 	}
@@ -92,7 +92,7 @@ func TestTransportStalls(t *testing.T) {
 	defer listener.Close()
 	conn := must.Get(newTransport().DialContext(t.Context(), "tcp", listener.Addr().String()))(t)
 	defer conn.Close()
-	if s, ok := conn.(*stalling); !ok || s.after != stallTimeout {
+	if s, ok := conn.(*stallConn); !ok || s.after != stallTimeout {
 		t.Errorf("%T", conn)
 	}
 }

@@ -111,8 +111,8 @@ const (
 const (
 	// tempFolder holds a folder's unfinished files.
 	tempFolder = ".headrace-tmp"
-	// silly begins the names that NFS gives to files removed while open.
-	silly = ".nfs"
+	// nfsPrefix begins the names that NFS gives to files removed while open.
+	nfsPrefix = ".nfs"
 )
 
 // CheckName returns an error (ErrName) for a name that no object can have. Names follow the same
@@ -121,15 +121,15 @@ const (
 // segment begins with ".headrace-tmp" or ".nfs". A name must not also be the beginning of another up
 // to a slash. Where that would make one name a file and a folder, writing the second fails.
 func CheckName(name string) error {
-	why := flaw(name)
+	why := nameFault(name)
 	if why == "" {
 		return nil
 	}
 	return fmt.Errorf("%w: %s", ErrName, why)
 }
 
-// flaw returns why no object can have a name; "" if one can.
-func flaw(name string) string {
+// nameFault says what is wrong with a name; "": nothing.
+func nameFault(name string) string {
 	switch {
 	case name == "":
 		return "it is empty"
@@ -141,7 +141,7 @@ func flaw(name string) string {
 		return "it has a control character in it"
 	}
 	for segment := range strings.SplitSeq(name, "/") {
-		if why := flawOf(segment); why != "" {
+		if why := segmentFault(segment); why != "" {
 			return why
 		}
 	}
@@ -151,8 +151,8 @@ func flaw(name string) string {
 	return ""
 }
 
-// flawOf returns why no name can have such a segment; "" if one can.
-func flawOf(segment string) string {
+// segmentFault says what is wrong with a segment of a name; "": nothing.
+func segmentFault(segment string) string {
 	switch {
 	case segment == "":
 		return "it begins or ends with a slash, or has two in a row"
@@ -168,10 +168,10 @@ func flawOf(segment string) string {
 
 // hidden reports whether lists leave out names with this segment.
 func hidden(segment string) bool {
-	return strings.HasPrefix(segment, tempFolder) || strings.HasPrefix(segment, silly)
+	return strings.HasPrefix(segment, tempFolder) || strings.HasPrefix(segment, nfsPrefix)
 }
 
-// checkPrefix says why no name can begin with prefix.
+// checkPrefix returns an error if no name can begin with prefix.
 func checkPrefix(prefix string) error {
 	if CheckName(prefix) == nil {
 		return nil
