@@ -25,7 +25,7 @@ func Create(ctx context.Context, s store.Store, r Record) (Record, error) {
 	}
 	r.Version, r.State, r.Weight = 0, Indexing, cmp.Or(r.Weight, 1)
 	r.Cut = r.Cut.withDefaults()
-	err := write(ctx, s, &r)
+	err := writeRecord(ctx, s, &r)
 	if errors.Is(err, store.ErrExists) {
 		err = ErrTaken
 	}
@@ -35,7 +35,8 @@ func Create(ctx context.Context, s store.Store, r Record) (Record, error) {
 	return r, nil
 }
 
-func write(ctx context.Context, s store.Store, r *Record) error {
+// writeRecord checks a record and writes it as a new object: [store.ErrExists] if its version is taken.
+func writeRecord(ctx context.Context, s store.Store, r *Record) error {
 	if r.Format = FormatOf(r.Format); len(r.Caps) > 0 {
 		r.Format = RecordFormat // an older worker would call without money
 	}
@@ -54,16 +55,16 @@ func Load(ctx context.Context, s store.Store, name string) (Record, error) {
 	if err := CheckName(name); err != nil {
 		return Record{}, err
 	}
-	r, err := load(ctx, s, name)
+	r, err := loadLatest(ctx, s, name)
 	if err != nil {
 		return r, fmt.Errorf("job: load %s: %w", name, err)
 	}
 	return r, nil
 }
 
-// load finds the latest version of a job's record by a list, and reads it. It refuses a record
+// loadLatest finds the latest version of a job's record by a list, and reads it. It refuses a record
 // whose text names another job or version.
-func load(ctx context.Context, s store.Store, name string) (Record, error) {
+func loadLatest(ctx context.Context, s store.Store, name string) (Record, error) {
 	latest := -1
 	for o, err := range s.List(ctx, recordsPrefix(name), "") {
 		if err != nil {
@@ -109,7 +110,7 @@ func Change(ctx context.Context, s store.Store, name string, change func(*Record
 			return r, nil
 		}
 		r.Job, r.Version = name, version+1
-		switch err := write(ctx, s, &r); {
+		switch err := writeRecord(ctx, s, &r); {
 		case err == nil:
 			return r, nil
 		case !errors.Is(err, store.ErrExists):
@@ -123,15 +124,15 @@ func List(ctx context.Context, s store.Store) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for after := ""; ; {
 			name, err := nextFolder(ctx, s, after)
-			var there bool
+			var hasRecord bool
 			if err == nil && name != "" {
-				there, err = anyOf(ctx, s, recordsPrefix(name))
+				hasRecord, err = hasAny(ctx, s, recordsPrefix(name))
 			}
 			if err != nil {
 				yield("", fmt.Errorf("job: list: %w", err))
 				return
 			}
-			if name == "" || there && !yield(name, nil) {
+			if name == "" || hasRecord && !yield(name, nil) {
 				return
 			}
 			after = Folder(name) + "~" // behind all that it has: no name of ours has such a byte
@@ -154,7 +155,8 @@ func nextFolder(ctx context.Context, s store.Store, after string) (string, error
 	return "", nil
 }
 
-func anyOf(ctx context.Context, s store.Store, prefix string) (bool, error) {
+// hasAny reports whether the store has an object whose name begins with prefix.
+func hasAny(ctx context.Context, s store.Store, prefix string) (bool, error) {
 	for _, err := range s.List(ctx, prefix, "") {
 		return err == nil, err
 	}
@@ -166,13 +168,13 @@ func Remove(ctx context.Context, s store.Store, name string) error {
 	if err := CheckName(name); err != nil {
 		return err
 	}
-	for _, records := range []bool{false, true} {
+	for _, wantRecords := range []bool{false, true} {
 		var objects []string // a store need not like that what it lists is deleted
 		for o, err := range s.List(ctx, Folder(name), "") {
 			if err != nil {
 				return fmt.Errorf("job: remove %s: %w", name, err)
 			}
-			if strings.HasPrefix(o.Name, recordsPrefix(name)) == records {
+			if strings.HasPrefix(o.Name, recordsPrefix(name)) == wantRecords {
 				objects = append(objects, o.Name)
 			}
 		}
@@ -240,7 +242,7 @@ func MoneyFolder(job string) string { return Folder(job) + "money/" }
 
 // WorkFolder returns the folder of the journals of a chunk's claims.
 func WorkFolder(job string, chunk, round int) string {
-	return fmt.Sprintf("%swork/%09d%s/", Folder(job), chunk, roundEnding(round))
+	return fmt.Sprintf("%swork/%09d%s/", Folder(job), chunk, roundSuffix(round))
 }
 
 // PartsFolder returns the folder of the parts of all chunks, of all rounds.
@@ -251,7 +253,7 @@ func PartFolder(job string, n int) string { return fmt.Sprintf("%s%06d/", PartsF
 
 // PartName returns the name of a chunk's part of a round.
 func PartName(job string, chunk, round int) string {
-	return fmt.Sprintf("%s%03d%s", PartFolder(job, chunk/PerFolder), chunk%PerFolder, roundEnding(round))
+	return fmt.Sprintf("%s%03d%s", PartFolder(job, chunk/PerFolder), chunk%PerFolder, roundSuffix(round))
 }
 
 // ParsePart undoes PartName; ok is false for the name of anything but a part.
@@ -273,7 +275,7 @@ func SumsFolder(job string) string { return Folder(job) + sumsFolder }
 
 // SumsName returns the name of the sums of the n-th folder of parts. They exist once that folder is whole.
 func SumsName(job string, n, round int) string {
-	return fmt.Sprintf("%s%06d%s", SumsFolder(job), n, roundEnding(round))
+	return fmt.Sprintf("%s%06d%s", SumsFolder(job), n, roundSuffix(round))
 }
 
 // ParseSums undoes SumsName; ok is false for any other name.
@@ -288,12 +290,12 @@ func ParseSums(job, name string) (n, round int, ok bool) {
 }
 
 // DoneName returns the name of the object that marks a round as over.
-func DoneName(job string, round int) string { return Folder(job) + "DONE" + roundEnding(round) }
+func DoneName(job string, round int) string { return Folder(job) + "DONE" + roundSuffix(round) }
 
 // FitsName returns the name of the object that says that an answer of the job has fitted its schema.
 func FitsName(job string) string { return Folder(job) + "FITS" }
 
-func roundEnding(round int) string {
+func roundSuffix(round int) string {
 	if round == 0 {
 		return ""
 	}

@@ -109,7 +109,7 @@ func Named(ctx context.Context, s store.Store, name string) (string, error) {
 	if err := CheckName(name); err != nil {
 		return "", err
 	}
-	if there, err := anyOf(ctx, s, recordsPrefix(name)); there || err != nil {
+	if there, err := hasAny(ctx, s, recordsPrefix(name)); there || err != nil {
 		return name, err
 	}
 	job, err := claimed(ctx, s, submissionsFolder+namedFolder+name)

@@ -42,9 +42,9 @@ type Fetched struct {
 // firstFailures bounds the lines of First.
 const firstFailures = 3
 
-// name keeps the line of a failure that is among the first.
-func (f *Fetched) name(l *Line) error {
-	if !l.Failed || skipped(&l.Entry) || len(f.First) == firstFailures {
+// keepFailure adds the line of a failed item to First, without its answer, until First is full.
+func (f *Fetched) keepFailure(l *Line) error {
+	if !l.Failed || wasSkipped(&l.Entry) || len(f.First) == firstFailures {
 		return nil
 	}
 	var line journal.Line
@@ -58,17 +58,17 @@ func (f *Fetched) name(l *Line) error {
 	return nil
 }
 
-// each visits the lines that count: the lines that a run writes, in the order of the input. Of a line that several
+// visitLines visits the lines that count: the lines that a run writes, in the order of the input. Of a line that several
 // rounds have, the last counts. Damage is ErrDamaged, found at the latest when a chunk was visited.
-func (f *Fetch) each(ctx context.Context, visit func(*Line) error) (Fetched, error) {
+func (f *Fetch) visitLines(ctx context.Context, visit func(*Line) error) (Fetched, error) {
 	var all Fetched
-	open := ahead(ctx, atOnce, f.groups(ctx), f.open, func(p *opened) { p.close() })
+	open := inParallel(ctx, parallelRequests, f.groups(ctx), f.openGroup, func(p *openChunk) { p.close() })
 	for p, err := range open {
 		if err == nil {
 			all.Chunks++
-			err = p.each(func(l *Line) error {
+			err = p.visitLines(func(l *Line) error {
 				all.add(&l.Entry)
-				if err := all.name(l); err != nil {
+				if err := all.keepFailure(l); err != nil {
 					return err
 				}
 				return visit(l)
@@ -95,46 +95,46 @@ type group struct {
 // the fetch is partial.
 func (f *Fetch) groups(ctx context.Context) iter.Seq2[group, error] {
 	return func(yield func(group, error) bool) {
-		g := group{chunk: -1}
+		current := group{chunk: -1}
 		next := 0
-		give := func() bool {
-			if len(g.rounds) == 0 || !f.Partial && g.chunk != next {
-				return g.chunk < 0
+		yieldGroup := func() bool {
+			if len(current.rounds) == 0 || !f.Partial && current.chunk != next {
+				return current.chunk < 0
 			}
 			next++
-			slices.Sort(g.rounds)
-			return yield(g, nil)
+			slices.Sort(current.rounds)
+			return yield(current, nil)
 		}
 		for o, err := range f.Store.List(ctx, job.PartsFolder(f.Job), "") {
 			if err != nil {
-				yield(g, err)
+				yield(current, err)
 				return
 			}
 			chunk, round, ok := job.ParsePart(f.Job, o.Name)
 			if !ok || chunk >= f.Chunks {
 				continue
 			}
-			if chunk != g.chunk {
-				if !give() {
+			if chunk != current.chunk {
+				if !yieldGroup() {
 					return
 				}
-				g = group{chunk: chunk}
+				current = group{chunk: chunk}
 			}
-			g.rounds = append(g.rounds, round)
+			current.rounds = append(current.rounds, round)
 		}
-		give()
+		yieldGroup()
 	}
 }
 
-// opened is a chunk whose parts are open.
-type opened struct {
+// openChunk is a chunk whose parts are open.
+type openChunk struct {
 	parts []io.ReadCloser
 	lines []iter.Seq2[Line, error] // of the latest round first
 }
 
-// open opens all parts of a chunk, the latest round first. After an error none of them is open.
-func (f *Fetch) open(ctx context.Context, g group) (*opened, error) {
-	p := &opened{}
+// openGroup opens all parts of a chunk, the latest round first. After an error none of them is open.
+func (f *Fetch) openGroup(ctx context.Context, g group) (*openChunk, error) {
+	p := &openChunk{}
 	for _, round := range slices.Backward(g.rounds) {
 		in, err := f.Store.Open(ctx, job.PartName(f.Job, g.chunk, round), 0, -1)
 		if err != nil {
@@ -147,25 +147,25 @@ func (f *Fetch) open(ctx context.Context, g group) (*opened, error) {
 	return p, nil
 }
 
-func (p *opened) close() {
+func (p *openChunk) close() {
 	for _, in := range p.parts {
 		_ = in.Close() // it was only read
 	}
 }
 
-// each visits the lines of a chunk by line of the input. Of each line it visits the one of the latest round.
-func (p *opened) each(visit func(*Line) error) error {
-	heads := make([]*head, len(p.lines))
+// visitLines visits the lines of a chunk by line of the input. Of each line it visits the one of the latest round.
+func (p *openChunk) visitLines(visit func(*Line) error) error {
+	heads := make([]*partHead, len(p.lines))
 	for i, lines := range p.lines {
 		next, stop := iter.Pull2(lines)
 		defer stop()
-		heads[i] = &head{next: next}
+		heads[i] = &partHead{next: next}
 		if err := heads[i].advance(); err != nil {
 			return err
 		}
 	}
 	for {
-		first := least(heads)
+		first := firstHead(heads)
 		if first == nil {
 			return nil
 		}
@@ -174,7 +174,7 @@ func (p *opened) each(visit func(*Line) error) error {
 			return err
 		}
 		for _, h := range heads {
-			if h.there && h.Line.Line == line.Line {
+			if h.hasLine && h.Line.Line == line.Line {
 				if err := h.advance(); err != nil {
 					return err
 				}
@@ -183,41 +183,42 @@ func (p *opened) each(visit func(*Line) error) error {
 	}
 }
 
-// head holds the next line of a part.
-type head struct {
+// partHead holds the next line of a part while parts are merged.
+type partHead struct {
 	Line
-	there bool
-	next  func() (Line, error, bool)
+	hasLine bool
+	next    func() (Line, error, bool)
 }
 
-func (h *head) advance() (err error) {
-	h.Line, err, h.there = h.next()
+func (h *partHead) advance() (err error) {
+	h.Line, err, h.hasLine = h.next()
 	return err
 }
 
-// least returns the part whose line comes first, the latest of several; nil if none has a line.
-func least(heads []*head) (first *head) {
+// firstHead returns the part whose next line comes first in the input. Of several with that line it is the part of the
+// latest round. It returns nil if no part has a line left.
+func firstHead(heads []*partHead) (first *partHead) {
 	for _, h := range heads {
-		if h.there && (first == nil || h.Line.Line < first.Line.Line) {
+		if h.hasLine && (first == nil || h.Line.Line < first.Line.Line) {
 			first = h
 		}
 	}
 	return first
 }
 
-// earlier is an existing file of results, during its comparison.
-type earlier struct {
+// earlierResults is an existing file of results, during its comparison.
+type earlierResults struct {
 	in   *bufio.Reader
 	line []byte // the next one; nil at the end
 }
 
 // newEarlier reads the results of an earlier fetch.
-func newEarlier(in io.Reader) (*earlier, error) {
-	e := &earlier{in: bufio.NewReaderSize(in, 64<<10)}
+func newEarlier(in io.Reader) (*earlierResults, error) {
+	e := &earlierResults{in: bufio.NewReaderSize(in, 64<<10)}
 	return e, e.advance()
 }
 
-func (e *earlier) advance() error {
+func (e *earlierResults) advance() error {
 	line, err := e.in.ReadBytes('\n')
 	if errors.Is(err, io.EOF) {
 		line, err = nil, nil // a line without a line feed was torn
@@ -226,8 +227,8 @@ func (e *earlier) advance() error {
 	return err
 }
 
-// pass compares a written line with the next one of the file, and moves past it if they are equal.
-func (e *earlier) pass(line []byte) error {
+// skipIfEqual moves to the next line of the earlier file if its present line equals the one just written.
+func (e *earlierResults) skipIfEqual(line []byte) error {
 	if !bytes.Equal(e.line, line) {
 		return nil
 	}
@@ -240,7 +241,7 @@ var ErrOtherResults = errors.New("it holds results that this job does not have: 
 // Lines passes to take the lines that Files would write: results and failures, in the order of the input. A text is
 // valid until take returns. Lines writes nothing, and needs no more memory for a larger job.
 func (f *Fetch) Lines(ctx context.Context, take func(text []byte) error) (Fetched, error) {
-	return f.each(ctx, func(l *Line) error { return take(l.Text) })
+	return f.visitLines(ctx, func(l *Line) error { return take(l.Text) })
 }
 
 // Files makes the files that a run writes with --order input: results at output, and any failures at
@@ -249,13 +250,13 @@ func (f *Fetch) Lines(ctx context.Context, take func(text []byte) error) (Fetche
 // among those that it writes (ErrOtherResults). others are files that output and failed must not be,
 // such as the inputs.
 func (f *Fetch) Files(ctx context.Context, output, failed string, others ...string) (all Fetched, err error) {
-	w := &filing{Fetch: f, ctx: ctx, output: output, failed: failed}
+	w := &fileFetch{Fetch: f, ctx: ctx, output: output, failed: failed}
 	defer func() {
 		for _, l := range w.locks {
 			err = errors.Join(err, l.Unlock())
 		}
 	}()
-	if err := w.begin(others); err != nil {
+	if err := w.lockFiles(others); err != nil {
 		return all, err
 	}
 	err = journal.Replace(failed, func(failures *bufio.Writer) error {
@@ -263,7 +264,7 @@ func (f *Fetch) Files(ctx context.Context, output, failed string, others ...stri
 			all, err = w.write(results, failures)
 			return err
 		})
-		if err == nil && all.Failed+all.Skipped == 0 && !w.had {
+		if err == nil && all.Failed+all.Skipped == 0 && !w.hadErrorsFile {
 			err = errNoFailures
 		}
 		return err
@@ -277,18 +278,18 @@ func (f *Fetch) Files(ctx context.Context, output, failed string, others ...stri
 // errNoFailures prevents an empty errors file.
 var errNoFailures = errors.New("nothing has failed")
 
-// filing is a fetch into files.
-type filing struct {
+// fileFetch is a fetch into files.
+type fileFetch struct {
 	*Fetch
 	ctx            context.Context
 	output, failed string
 	locks          []*journal.Lock
-	had            bool // there was an errors file before
+	hadErrorsFile  bool // there was an errors file before
 }
 
-// begin locks both files, and refuses one that must not be replaced. Locks that it has taken stay in w.locks, also after
+// lockFiles locks both files, and refuses one that must not be replaced. Locks that it has taken stay in w.locks, also after
 // an error.
-func (w *filing) begin(others []string) error {
+func (w *fileFetch) lockFiles(others []string) error {
 	for _, path := range []string{w.output, w.failed} {
 		l, err := journal.LockOutput(path, w.locks...)
 		if err != nil {
@@ -303,23 +304,23 @@ func (w *filing) begin(others []string) error {
 		return err
 	}
 	_, err := os.Stat(w.failed) // any error but absence was ReadErrorsJournal's, too
-	w.had = err == nil
+	w.hadErrorsFile = err == nil
 	return nil
 }
 
 // write writes both files. It refuses (ErrOtherResults) if the output has a result that would be lost.
-func (w *filing) write(results, failures *bufio.Writer) (all Fetched, err error) {
-	old, done, err := w.old()
+func (w *fileFetch) write(results, failures *bufio.Writer) (all Fetched, err error) {
+	old, done, err := w.openEarlier()
 	if err != nil {
 		return all, err
 	}
 	defer func() { _ = done() }() // it was only read
-	all, err = w.each(w.ctx, func(l *Line) error {
+	all, err = w.visitLines(w.ctx, func(l *Line) error {
 		if l.Failed {
 			_, err := failures.Write(l.Text)
 			return err
 		}
-		if err := old.pass(l.Text); err != nil {
+		if err := old.skipIfEqual(l.Text); err != nil {
 			return fmt.Errorf("read %s: %w", w.output, err)
 		}
 		_, err := results.Write(l.Text)
@@ -331,12 +332,12 @@ func (w *filing) write(results, failures *bufio.Writer) (all Fetched, err error)
 	return all, err
 }
 
-// old opens the existing output, to compare it with what is written. Without one there is nothing to compare. done
+// openEarlier opens the existing output, to compare it with what is written. Without one there is nothing to compare. done
 // closes it.
-func (w *filing) old() (e *earlier, done func() error, err error) {
+func (w *fileFetch) openEarlier() (e *earlierResults, done func() error, err error) {
 	file, err := os.Open(w.output)
 	if errors.Is(err, fs.ErrNotExist) {
-		return &earlier{}, func() error { return nil }, nil
+		return &earlierResults{}, func() error { return nil }, nil
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("parts: fetch %s: %w", w.Job, err)
@@ -348,54 +349,54 @@ func (w *filing) old() (e *earlier, done func() error, err error) {
 	return old, file.Close, nil
 }
 
-// atOnce is the number of parallel requests for objects: a bucket takes some 20 ms to begin with one, so
+// parallelRequests is the number of parallel requests for objects: a bucket takes some 20 ms to begin with one, so
 // a hundred thousand of them, one after the other, would take half an hour.
-const atOnce = 16
+const parallelRequests = 16
 
-// done is the result of one element.
-type done[R any] struct {
+// outcome is the result of one element.
+type outcome[R any] struct {
 	result R
 	err    error
 }
 
-// ahead runs do for each element, n at a time, and yields the results in the order of the elements. The first
+// inParallel runs do for each element, n at a time, and yields the results in the order of the elements. The first
 // error ends them. Results that are not yielded, because the caller leaves early, go to drop. When ahead
 // returns, nothing of it is running.
-func ahead[T, R any](ctx context.Context, n int, all iter.Seq2[T, error], do func(context.Context, T) (R, error), drop func(R)) iter.Seq2[R, error] {
+func inParallel[T, R any](ctx context.Context, n int, all iter.Seq2[T, error], do func(context.Context, T) (R, error), drop func(R)) iter.Seq2[R, error] {
 	return func(yield func(R, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
-		var under []chan done[R] // way, in order
+		var pending []chan outcome[R] // way, in order
 		defer func() {
 			cancel()
-			for _, c := range under {
+			for _, c := range pending {
 				if d := <-c; d.err == nil {
 					drop(d.result)
 				}
 			}
 		}()
-		first := func() bool {
-			d := <-under[0]
-			under = under[1:]
+		yieldFirst := func() bool {
+			d := <-pending[0]
+			pending = pending[1:]
 			return yield(d.result, d.err) && d.err == nil
 		}
-		for one, err := range all {
-			c := make(chan done[R], 1)
-			under = append(under, c)
+		for element, err := range all {
+			c := make(chan outcome[R], 1)
+			pending = append(pending, c)
 			go func() {
-				d := done[R]{err: err}
+				d := outcome[R]{err: err}
 				if err == nil {
-					d.result, d.err = do(ctx, one)
+					d.result, d.err = do(ctx, element)
 				}
 				c <- d
 			}()
-			if err != nil || len(under) == n {
-				if !first() {
+			if err != nil || len(pending) == n {
+				if !yieldFirst() {
 					return
 				}
 			}
 		}
-		for len(under) > 0 {
-			if !first() {
+		for len(pending) > 0 {
+			if !yieldFirst() {
 				return
 			}
 		}

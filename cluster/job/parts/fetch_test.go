@@ -56,7 +56,7 @@ func fetchable(t *testing.T, chunks int) (s *storetest.Memory, results, failures
 
 // to writes all results to one writer, and all failures to another.
 func (f *Fetch) to(ctx context.Context, results, failures io.Writer) (Fetched, error) {
-	return f.each(ctx, func(l *Line) error {
+	return f.visitLines(ctx, func(l *Line) error {
 		out := results
 		if l.Failed {
 			out = failures
@@ -168,7 +168,7 @@ func TestFetchLeavesNothingOpen(t *testing.T) {
 	broken := errors.New("broken")
 	for _, after := range []int{0, 1, 5, 300, 1_000_000} {
 		n := 0
-		_, err := (&Fetch{Store: s, Job: "j", Chunks: 60}).each(t.Context(), func(*Line) error {
+		_, err := (&Fetch{Store: s, Job: "j", Chunks: 60}).visitLines(t.Context(), func(*Line) error {
 			if n++; n > after {
 				return broken
 			}
@@ -347,7 +347,7 @@ func TestAhead(t *testing.T) {
 			time.Sleep(time.Second + time.Duration(5-i%5)*time.Millisecond)
 			return 2 * i, nil
 		}
-		for r, err := range ahead(t.Context(), 4, numbers(12, nil), slower, func(int) {}) {
+		for r, err := range inParallel(t.Context(), 4, numbers(12, nil), slower, func(int) {}) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -375,7 +375,7 @@ func TestAheadThatFails(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			dropped, given := 0, 0
-			for _, err := range ahead(t.Context(), 3, c.all, c.do, func(int) { dropped++ }) {
+			for _, err := range inParallel(t.Context(), 3, c.all, c.do, func(int) { dropped++ }) {
 				if err == nil {
 					given++
 				} else if !errors.Is(err, broken) {
@@ -399,7 +399,7 @@ func TestAheadIsLeft(t *testing.T) {
 			<-ctx.Done()
 			return 0, ctx.Err()
 		}
-		for range ahead(t.Context(), 3, numbers(10, nil), waits, func(int) { t.Error("nothing was done that could be dropped") }) {
+		for range inParallel(t.Context(), 3, numbers(10, nil), waits, func(int) { t.Error("nothing was done that could be dropped") }) {
 			break
 		}
 	})

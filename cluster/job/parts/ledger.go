@@ -19,31 +19,31 @@ type Ledger struct {
 	// Format is that of the job's record, used for the sums; 0 is that of a job without a cap.
 	Format int
 
-	store  store.Store
-	job    string
-	round  int
-	chunks int
-	want   *bitSet // the chunks of the round; nil: all
-	have   bitSet
-	left   []int // for each folder, the chunks that have no part
-	sums   map[int]FolderSums
-	looked bool
+	store   store.Store
+	job     string
+	round   int
+	chunks  int
+	wanted  *bitSet // the chunks of the round; nil: all
+	present bitSet
+	missing []int // for each folder, the chunks that have no part
+	sums    map[int]FolderSums
+	listed  bool
 }
 
 // NewLedger returns the ledger of a job of so many chunks. want are the chunks of the round; nil: all. It
 // knows of no part yet.
 func NewLedger(s store.Store, name string, round, chunks int, want []int) *Ledger {
-	l := &Ledger{store: s, job: name, round: round, left: make([]int, folders(chunks)), chunks: chunks, sums: map[int]FolderSums{}}
+	l := &Ledger{store: s, job: name, round: round, missing: make([]int, folders(chunks)), chunks: chunks, sums: map[int]FolderSums{}}
 	if want == nil {
-		for i := range l.left {
-			l.left[i] = min(PerFolder, chunks-i*PerFolder)
+		for i := range l.missing {
+			l.missing[i] = min(PerFolder, chunks-i*PerFolder)
 		}
 		return l
 	}
-	l.want = &bitSet{}
+	l.wanted = &bitSet{}
 	for _, n := range want {
-		if n < chunks && l.want.add(n) {
-			l.left[n/PerFolder]++
+		if n < chunks && l.wanted.add(n) {
+			l.missing[n/PerFolder]++
 		}
 	}
 	return l
@@ -53,27 +53,27 @@ func folders(chunks int) int { return (chunks + PerFolder - 1) / PerFolder }
 
 // Len returns the number of chunks in the round.
 func (l *Ledger) Len() int {
-	if l.want != nil {
-		return l.want.len
+	if l.wanted != nil {
+		return l.wanted.len
 	}
 	return l.chunks
 }
 
 // Done returns how many of them have their part, as far as is known.
-func (l *Ledger) Done() int { return l.have.len }
+func (l *Ledger) Done() int { return l.present.len }
 
 // Whole reports whether all of them have their part.
 func (l *Ledger) Whole() bool { return l.Done() == l.Len() }
 
 // Has reports whether a chunk has its part, as far as is known.
-func (l *Ledger) Has(chunk int) bool { return l.have.has(chunk) }
+func (l *Ledger) Has(chunk int) bool { return l.present.has(chunk) }
 
 // Note records that a chunk has its part. It reports whether that is news.
 func (l *Ledger) Note(chunk int) bool {
-	if chunk < 0 || chunk >= l.chunks || l.want != nil && !l.want.has(chunk) || !l.have.add(chunk) {
+	if chunk < 0 || chunk >= l.chunks || l.wanted != nil && !l.wanted.has(chunk) || !l.present.add(chunk) {
 		return false
 	}
-	l.left[chunk/PerFolder]--
+	l.missing[chunk/PerFolder]--
 	return true
 }
 
@@ -81,11 +81,11 @@ func (l *Ledger) Note(chunk int) bool {
 func (l *Ledger) Missing(from int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for n := max(from, 0); n < l.chunks; n++ {
-			if l.left[n/PerFolder] == 0 {
+			if l.missing[n/PerFolder] == 0 {
 				n += PerFolder - 1 - n%PerFolder
 				continue
 			}
-			if !l.have.has(n) && (l.want == nil || l.want.has(n)) && !yield(n) {
+			if !l.present.has(n) && (l.wanted == nil || l.wanted.has(n)) && !yield(n) {
 				return
 			}
 		}
@@ -96,26 +96,26 @@ func (l *Ledger) Missing(from int) iter.Seq[int] {
 // also asks which folders were summed up. In a bucket that takes one request for each thousand parts that it
 // lists, and one for each whole folder between others.
 func (l *Ledger) Refresh(ctx context.Context) error {
-	if !l.looked {
-		if err := l.settled(ctx); err != nil {
+	if !l.listed {
+		if err := l.noteSettled(ctx); err != nil {
 			return fmt.Errorf("parts: look at %s: %w", l.job, err)
 		}
-		l.looked = true
+		l.listed = true
 	}
-	for folder := l.open(0); folder < len(l.left); {
-		next, err := l.list(ctx, folder)
+	for folder := l.nextIncomplete(0); folder < len(l.missing); {
+		next, err := l.listFrom(ctx, folder)
 		if err != nil {
 			return fmt.Errorf("parts: look at %s: %w", l.job, err)
 		}
-		folder = l.open(next)
+		folder = l.nextIncomplete(next)
 	}
 	return nil
 }
 
 // Lost returns the chunks of a finished round whose parts are no longer in the store. It lists all parts, because sums only
-// say what was there. Call it instead of Look.
+// say what was there. Call it instead of Refresh.
 func (l *Ledger) Lost(ctx context.Context) ([]int, error) {
-	l.looked = true
+	l.listed = true
 	if err := l.Refresh(ctx); err != nil {
 		return nil, err
 	}
@@ -136,16 +136,17 @@ func Reopen(ctx context.Context, s store.Store, name string, round int, lost []i
 	return nil
 }
 
-// open returns the first folder from one on that is not whole.
-func (l *Ledger) open(from int) int {
-	if i := slices.IndexFunc(l.left[from:], func(left int) bool { return left > 0 }); i >= 0 {
+// nextIncomplete returns the first folder, from the given one on, that lacks parts. It returns the number of folders if
+// none does.
+func (l *Ledger) nextIncomplete(from int) int {
+	if i := slices.IndexFunc(l.missing[from:], func(left int) bool { return left > 0 }); i >= 0 {
 		return from + i
 	}
-	return len(l.left)
+	return len(l.missing)
 }
 
-// list lists parts from a folder on, up to one that is whole, and returns where it ended.
-func (l *Ledger) list(ctx context.Context, from int) (next int, err error) {
+// listFrom notes the parts from a folder on, up to a folder that is whole. It returns the folder where it ended.
+func (l *Ledger) listFrom(ctx context.Context, from int) (next int, err error) {
 	for o, err := range l.store.List(ctx, job.PartsFolder(l.job), job.PartFolder(l.job, from)) {
 		if err != nil {
 			return 0, err
@@ -155,7 +156,7 @@ func (l *Ledger) list(ctx context.Context, from int) (next int, err error) {
 			continue
 		}
 		if folder := chunk / PerFolder; folder > from {
-			if l.left[folder] == 0 {
+			if l.missing[folder] == 0 {
 				return folder, nil
 			}
 			from = folder
@@ -164,17 +165,17 @@ func (l *Ledger) list(ctx context.Context, from int) (next int, err error) {
 			l.Note(chunk)
 		}
 	}
-	return len(l.left), nil
+	return len(l.missing), nil
 }
 
-// settled records all chunks of the folders that were summed up.
-func (l *Ledger) settled(ctx context.Context) error {
+// noteSettled notes the parts of all folders that were summed up before.
+func (l *Ledger) noteSettled(ctx context.Context) error {
 	for o, err := range l.store.List(ctx, job.SumsFolder(l.job), "") {
 		if err != nil {
 			return err
 		}
 		folder, round, ok := job.ParseSums(l.job, o.Name)
-		if !ok || round != l.round || !l.full(folder) {
+		if !ok || round != l.round || !l.isFull(folder) {
 			continue // one that is not full has got more chunks, or will
 		}
 		for n := folder * PerFolder; n < min((folder+1)*PerFolder, l.chunks); n++ {

@@ -146,7 +146,7 @@ func TestWholeFoldersAreListedOnce(t *testing.T) {
 	refresh(NewLedger(s, "j", 0, chunks, nil), 3+499, 2)
 	must.Do(t, s.Delete(t.Context(), job.PartName("j", 5, 0)))
 	gap := NewLedger(s, "j", 0, chunks, nil)
-	gap.looked = true // it is to know of no sums
+	gap.listed = true // it is to know of no sums
 	for n := 1000; n < 3000; n++ {
 		gap.Note(n)
 	}

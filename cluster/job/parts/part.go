@@ -44,8 +44,8 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// open returns the footer up to its sum.
-func (f *footer) open() []byte {
+// openText returns the footer up to its sum.
+func (f *footer) openText() []byte {
 	text, _ := json.Marshal(f) // it only fails on a NaN or an infinity, and sums have neither
 	return append([]byte(footerBegins), text...)
 }
@@ -77,8 +77,8 @@ func parseFooter(line []byte) (f footer, sum uint32, err error) {
 	return f, sum, nil
 }
 
-// is reports whether the footer belongs to this part.
-func (f *footer) is(name string, chunk, round int) bool {
+// belongsTo reports whether the footer is that of the given part.
+func (f *footer) belongsTo(name string, chunk, round int) bool {
 	return f.Job == name && f.Chunk == chunk && f.Round == round
 }
 
@@ -100,8 +100,8 @@ type Sums struct {
 	Unpriced int `json:"unpriced"`
 }
 
-// skipped reports whether a line was never asked.
-func skipped(e *journal.Entry) bool {
+// wasSkipped reports whether a line was never asked.
+func wasSkipped(e *journal.Entry) bool {
 	return e.Code == promptfile.CodeInvalidLine || e.Code == promptfile.CodeUntranslatable
 }
 
@@ -111,7 +111,7 @@ func (s *Sums) add(e *journal.Entry) {
 	switch {
 	case !e.Failed:
 		s.Done++
-	case skipped(e):
+	case wasSkipped(e):
 		s.Skipped++
 		return
 	default:
@@ -176,7 +176,7 @@ func Write(ctx context.Context, s store.Store, c *job.Chunk, lines int, j *Joine
 		return j.Sums, fmt.Errorf("parts: write %s: %d lines of %d: %w", c, j.Lines, lines, ErrIncomplete)
 	}
 	f := footer{Format: job.FormatOf(c.Format), Job: c.Job, Chunk: c.Number, Round: c.Round, Bytes: j.bytes, Sums: j.Sums}
-	b := &body{lines: j.All(), footer: f.open()}
+	b := &body{lines: j.All(), footer: f.openText()}
 	defer b.rewind()
 	size := j.bytes + int64(len(b.footer)+sumLength)
 	if err := s.Create(ctx, job.PartName(c.Job, c.Number, c.Round), b, size); err != nil {
@@ -348,7 +348,7 @@ func (r *partReader) check(name string, chunk, round int) error {
 	if err != nil {
 		return err
 	}
-	if read := crc32.Update(r.sum, castagnoli, r.footer[:len(r.footer)-sumLength]); read != sum || !f.is(name, chunk, round) {
+	if read := crc32.Update(r.sum, castagnoli, r.footer[:len(r.footer)-sumLength]); read != sum || !f.belongsTo(name, chunk, round) {
 		return ErrDamaged
 	}
 	if _, err := r.in.ReadByte(); !errors.Is(err, io.EOF) {
@@ -371,7 +371,7 @@ func sumsOf(ctx context.Context, s store.Store, name string, chunk, round int, s
 	}
 	line := text[bytes.LastIndexByte(text[:max(len(text)-1, 0)], '\n')+1:]
 	f, _, err := parseFooter(line)
-	if err == nil && !f.is(name, chunk, round) {
+	if err == nil && !f.belongsTo(name, chunk, round) {
 		err = ErrDamaged
 	}
 	if err != nil {
@@ -400,7 +400,7 @@ func failedIn(ctx context.Context, s store.Store, c *job.Chunk, round int) (map[
 		if err != nil {
 			return nil, err
 		}
-		if l.Failed && !skipped(&l.Entry) {
+		if l.Failed && !wasSkipped(&l.Entry) {
 			failed[l.Key] = true
 		}
 	}

@@ -131,7 +131,7 @@ func TestDamagedParts(t *testing.T) {
 			t.Errorf("the part of another %s: %v", what, err)
 		}
 	}
-	swapped := &body{lines: inOrder(lines[1], lines[0]), footer: (&footer{Job: "j", Chunk: 3, Round: 1}).open()}
+	swapped := &body{lines: inOrder(lines[1], lines[0]), footer: (&footer{Job: "j", Chunk: 3, Round: 1}).openText()}
 	defer swapped.rewind()
 	text, _ := io.ReadAll(swapped)
 	check("two lines that were written in another order", text, false)
@@ -179,7 +179,7 @@ func TestSumsOfCosts(t *testing.T) {
 func TestPartIsSentAgain(t *testing.T) {
 	j, _ := Join(1, journalOf(some(1, 9)...))
 	f := footer{Job: "j", Sums: j.Sums}
-	b := &body{lines: j.All(), footer: f.open()}
+	b := &body{lines: j.All(), footer: f.openText()}
 	defer b.rewind()
 	want := must.Get(io.ReadAll(b))(t)
 	for _, n := range []int64{0, 1, 500, int64(len(want))} {

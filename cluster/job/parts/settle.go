@@ -24,48 +24,48 @@ const maxSums = 64 << 10
 
 // wholeFolders returns the folders in which each chunk of the round has its part.
 func (l *Ledger) wholeFolders() (all []int) {
-	for i, left := range l.left {
-		if left == 0 && l.inFolder(i) > 0 {
+	for i, left := range l.missing {
+		if left == 0 && l.chunksInFolder(i) > 0 {
 			all = append(all, i)
 		}
 	}
 	return all
 }
 
-// inFolder counts the chunks of the round in a folder.
-func (l *Ledger) inFolder(folder int) (n int) {
+// chunksInFolder counts the chunks of the round in a folder.
+func (l *Ledger) chunksInFolder(folder int) (n int) {
 	for chunk := folder * PerFolder; chunk < min((folder+1)*PerFolder, l.chunks); chunk++ {
-		if l.want == nil || l.want.has(chunk) {
+		if l.wanted == nil || l.wanted.has(chunk) {
 			n++
 		}
 	}
 	return n
 }
 
-// full reports whether a folder can get no more chunks, even if inputs are added.
-func (l *Ledger) full(folder int) bool { return (folder+1)*PerFolder <= l.chunks }
+// isFull reports whether a folder has all its chunks, so that added inputs bring no more.
+func (l *Ledger) isFull(folder int) bool { return (folder+1)*PerFolder <= l.chunks }
 
 // Settle sums up a folder whose parts all exist, and leaves the sums in the store, so that nobody needs to
 // read the parts again. It does not leave those of a last folder that is not full. It reads a footer for
 // each part, and none if the folder was summed up before.
 func (l *Ledger) Settle(ctx context.Context, folder int) (FolderSums, error) {
-	if !l.full(folder) {
+	if !l.isFull(folder) {
 		return l.sum(ctx, folder)
 	}
 	sums, known := l.sums[folder]
 	if known {
 		return sums, nil
 	}
-	sums, err := l.settle(ctx, folder)
+	sums, err := l.loadOrSum(ctx, folder)
 	if err == nil {
 		l.sums[folder] = sums
 	}
 	return sums, err
 }
 
-// settle returns the sums of a full folder from the store, and makes them if nobody has. If
+// loadOrSum returns the sums of a full folder from the store, and makes them if nobody has. If
 // another process makes them at the same time, the first one's count.
-func (l *Ledger) settle(ctx context.Context, folder int) (FolderSums, error) {
+func (l *Ledger) loadOrSum(ctx context.Context, folder int) (FolderSums, error) {
 	name := job.SumsName(l.job, folder, l.round)
 	sums, err := loadSums(ctx, l.store, name)
 	if !errors.Is(err, store.ErrMissing) {
@@ -100,20 +100,20 @@ func loadSums(ctx context.Context, s store.Store, name string) (sums FolderSums,
 	return sums, nil
 }
 
-// part is a listed part.
-type part struct {
+// listedPart is a listed part.
+type listedPart struct {
 	chunk, round int
 	size         int64
 }
 
-// sum reads the footers of a folder.
+// sum adds up the sums in the footers of all parts of a folder. A part that is missing is an error.
 func (l *Ledger) sum(ctx context.Context, folder int) (FolderSums, error) {
 	sums := FolderSums{Format: job.FormatOf(l.Format)}
 	type read struct {
 		chunk int
 		Sums
 	}
-	footers := ahead(ctx, atOnce, l.inRound(ctx, folder), func(ctx context.Context, p part) (read, error) {
+	footers := inParallel(ctx, parallelRequests, l.partsInFolder(ctx, folder), func(ctx context.Context, p listedPart) (read, error) {
 		s, err := sumsOf(ctx, l.store, l.job, p.chunk, p.round, p.size)
 		return read{p.chunk, s}, err
 	}, func(read) {})
@@ -127,23 +127,23 @@ func (l *Ledger) sum(ctx context.Context, folder int) (FolderSums, error) {
 			sums.Failing = append(sums.Failing, f.chunk)
 		}
 	}
-	if want := l.inFolder(folder); sums.Parts != want {
+	if want := l.chunksInFolder(folder); sums.Parts != want {
 		return sums, fmt.Errorf("parts: sum up %s: %d parts, there should be %d", job.PartFolder(l.job, folder), sums.Parts, want)
 	}
 	return sums, nil
 }
 
-// inRound yields the parts of a folder that are of the round.
-func (l *Ledger) inRound(ctx context.Context, folder int) func(func(part, error) bool) {
-	return func(yield func(part, error) bool) {
+// partsInFolder yields the parts of a folder that are of the round.
+func (l *Ledger) partsInFolder(ctx context.Context, folder int) func(func(listedPart, error) bool) {
+	return func(yield func(listedPart, error) bool) {
 		for o, err := range l.store.List(ctx, job.PartFolder(l.job, folder), "") {
 			if err != nil {
-				yield(part{}, err)
+				yield(listedPart{}, err)
 				return
 			}
 			chunk, round, ok := job.ParsePart(l.job, o.Name)
-			wanted := ok && round == l.round && (l.want == nil || l.want.has(chunk))
-			if wanted && !yield(part{chunk, round, o.Size}, nil) {
+			wanted := ok && round == l.round && (l.wanted == nil || l.wanted.has(chunk))
+			if wanted && !yield(listedPart{chunk, round, o.Size}, nil) {
 				return
 			}
 		}
@@ -153,12 +153,12 @@ func (l *Ledger) inRound(ctx context.Context, folder int) func(func(part, error)
 // Tally reads the sums of the round's parts that are not in known, and adds them to it. It reads a footer for
 // each.
 func (l *Ledger) Tally(ctx context.Context, known map[int]Sums) error {
-	for folder := range l.left {
-		for p, err := range l.inRound(ctx, folder) {
+	for folder := range l.missing {
+		for p, err := range l.partsInFolder(ctx, folder) {
 			if err != nil {
 				return fmt.Errorf("parts: count %s: %w", l.job, err)
 			}
-			if _, is := known[p.chunk]; is {
+			if _, counted := known[p.chunk]; counted {
 				continue
 			}
 			sums, err := sumsOf(ctx, l.store, l.job, p.chunk, p.round, p.size)
@@ -223,10 +223,11 @@ func (l *Ledger) Finish(ctx context.Context, lines int) (Done, error) {
 		}
 		d.Sums = d.After(before.Sums)
 	}
-	return d, l.create(ctx, &d)
+	return d, l.createDone(ctx, &d)
 }
 
-func (l *Ledger) create(ctx context.Context, d *Done) error {
+// createDone writes the object that marks the round as over. If another process was first, d becomes what that one wrote.
+func (l *Ledger) createDone(ctx context.Context, d *Done) error {
 	text, err := json.Marshal(d)
 	if err == nil {
 		err = store.CreateBytes(ctx, l.store, job.DoneName(l.job, l.round), text)
