@@ -64,13 +64,13 @@ func ParseAddress(line string) (Address, error) {
 // parseUser reads the part of a line before the @: USER:PASSWORD, or a token alone. It undoes
 // %-escapes, so a secret may have any byte in it.
 func (a *Address) parseUser(text string) error {
-	user, password, two := strings.Cut(text, ":")
+	user, password, hasPassword := strings.Cut(text, ":")
 	user, err1 := url.PathUnescape(user)
 	password, err2 := url.PathUnescape(password)
 	if err1 != nil || err2 != nil {
 		return ErrAddress
 	}
-	if two {
+	if hasPassword {
 		a.User, a.Password = user, password
 		return nil
 	}
@@ -111,7 +111,7 @@ func (a *Address) parseQuery(text string) error {
 			a.CA, a.TLS = value, true
 		case key == "space":
 			a.Space = value
-		case !a.set(key, value):
+		case !a.setParameter(key, value):
 			return fmt.Errorf("unknown %q in the join line: want ca, space, creds, nkey, cert or key", key)
 		}
 	}
@@ -120,14 +120,16 @@ func (a *Address) parseQuery(text string) error {
 }
 
 // String returns the line itself, including its secrets.
-func (a Address) String() string { return a.line(url.PathEscape(a.Token), url.PathEscape(a.Password)) }
+func (a Address) String() string {
+	return a.format(url.PathEscape(a.Token), url.PathEscape(a.Password))
+}
 
 // Redacted returns the line without its secrets, for people.
-func (a Address) Redacted() string { return a.line("***", "***") }
+func (a Address) Redacted() string { return a.format("***", "***") }
 
-// line writes the line again, with the given words in place of token and password. It writes
+// format writes the line again, with the given words in place of token and password. It writes
 // tls:// only where no ca= says that there is TLS.
-func (a Address) line(token, password string) string {
+func (a Address) format(token, password string) string {
 	var b strings.Builder
 	b.WriteString("nats://")
 	if a.TLS && a.CA == "" {
@@ -141,7 +143,7 @@ func (a Address) line(token, password string) string {
 		b.WriteString(url.PathEscape(a.User) + ":" + password + "@")
 	}
 	b.WriteString(strings.Join(a.Hosts, ","))
-	query := a.query()
+	query := a.queryParameters()
 	if isFingerprint(a.CA) {
 		query = append(query, "ca="+a.CA)
 	} else if a.CA != "" {
@@ -173,8 +175,8 @@ type Files struct {
 	Cert, Key string // a certificate that the server asks for, and its key
 }
 
-// set stores a value of a join line. It returns false for any other name.
-func (f *Files) set(name, value string) bool {
+// setParameter stores a value of a join line. It returns false for any other name.
+func (f *Files) setParameter(name, value string) bool {
 	switch name {
 	case "creds":
 		f.Creds = value
@@ -190,8 +192,8 @@ func (f *Files) set(name, value string) bool {
 	return true
 }
 
-// query returns the files as parameters of a join line.
-func (f *Files) query() (all []string) {
+// queryParameters returns the files as parameters of a join line.
+func (f *Files) queryParameters() (all []string) {
 	for _, one := range []struct{ name, value string }{{"creds", f.Creds}, {"nkey", f.NKey}, {"cert", f.Cert}, {"key", f.Key}} {
 		if one.value != "" {
 			all = append(all, one.name+"="+url.QueryEscape(one.value))
@@ -200,8 +202,8 @@ func (f *Files) query() (all []string) {
 	return all
 }
 
-// options returns the client options that show these credentials.
-func (f *Files) options() (all []nats.Option, err error) {
+// clientOptions returns the client options that show these credentials.
+func (f *Files) clientOptions() (all []nats.Option, err error) {
 	if f.Creds != "" {
 		if _, err := os.Stat(f.Creds); err != nil {
 			return nil, fmt.Errorf("creds: %w", err)

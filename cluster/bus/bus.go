@@ -70,16 +70,16 @@ type Config struct {
 
 // A Bus is one connection to the bus. Its methods may be called by several goroutines.
 type Bus struct {
-	config  Config
-	address Address
-	space   string
-	nc      *nats.Conn
-	js      jetstream.JetStream
-	dialer  *dialer
-	closed  chan struct{} // closed by the client when its connection is over for good
-	creator string        // see Settle
-	shown   []nats.Option // of the files that the address names
-	tls     *tls.Config   // nil: without
+	config            Config
+	address           Address
+	space             string
+	nc                *nats.Conn
+	js                jetstream.JetStream
+	dialer            *dialer
+	closed            chan struct{} // closed by the client when its connection is over for good
+	creator           string        // see Settle
+	credentialOptions []nats.Option // of the files that the address names
+	tls               *tls.Config   // nil: without
 
 	// Any goroutine may write these once it learns them, and any may read them.
 	reconnected atomic.Pointer[time.Time]
@@ -104,18 +104,18 @@ func Connect(ctx context.Context, config Config) (*Bus, error) {
 		}
 		select {
 		case <-ctx.Done():
-			return nil, b.failed(fmt.Errorf("%w: %w", err, ctx.Err()))
+			return nil, b.connectFailed(fmt.Errorf("%w: %w", err, ctx.Err()))
 		case <-b.config.Clock.After(retryWait):
 		}
 	}
 	if err != nil {
-		return nil, b.failed(err)
+		return nil, b.connectFailed(err)
 	}
 	return b, nil
 }
 
-// failed ends an attempt to connect, and cancels a dial that is under way.
-func (b *Bus) failed(err error) error {
+// connectFailed ends an attempt to connect, and cancels a dial that is under way.
+func (b *Bus) connectFailed(err error) error {
 	b.dialer.cancel()
 	return fmt.Errorf("bus: connect to %s: %w", b.address.Redacted(), err)
 }
@@ -133,7 +133,7 @@ func newBus(config Config) (*Bus, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := named(config.Name); err != nil {
+	if err := checkToken(config.Name); err != nil {
 		return nil, fmt.Errorf("bus: the name of who connects: %w", err)
 	}
 	if config.Clock == nil {
@@ -149,7 +149,7 @@ func newBus(config Config) (*Bus, error) {
 	b := &Bus{config: config, address: address, space: escape(space), closed: make(chan struct{})}
 	b.dialer = &dialer{}
 	b.dialer.ctx, b.dialer.cancel = context.WithCancel(context.Background())
-	if b.shown, err = address.Files.options(); err == nil {
+	if b.credentialOptions, err = address.Files.clientOptions(); err == nil {
 		b.tls, err = address.tlsConfig()
 	}
 	if err != nil {
@@ -163,7 +163,7 @@ func newBus(config Config) (*Bus, error) {
 func (b *Bus) dial() error {
 	nc, err := b.options().Connect()
 	if err != nil {
-		return b.why(err)
+		return b.connectError(err)
 	}
 	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(RequestWait))
 	if err != nil {
@@ -176,8 +176,8 @@ func (b *Bus) dial() error {
 	return nil
 }
 
-// why turns an error of a connection attempt into one of ours: final, or only for now.
-func (b *Bus) why(err error) error {
+// connectError turns an error of a connection attempt into one of ours: final, or only for now.
+func (b *Bus) connectError(err error) error {
 	if denied := b.dialer.denied.Load(); denied != nil {
 		err = *denied
 	}
@@ -205,7 +205,7 @@ func (b *Bus) options() nats.Options {
 	if b.address.TLS {
 		o.Secure, o.TLSConfig = true, b.dialer.watched(b.tls.Clone())
 	}
-	for _, option := range b.shown {
+	for _, option := range b.credentialOptions {
 		_ = option(&o) // it only sets what it has read
 	}
 	o.CustomDialer, o.Timeout = b.dialer, DialWait
@@ -214,7 +214,7 @@ func (b *Bus) options() nats.Options {
 	o.ReconnectBufSize = -1 // buffer nothing while disconnected: old messages are not sent later
 	o.PingInterval, o.MaxPingsOut = aliveEvery, alivePings
 	o.FlusherTimeout, o.ReconnectOnFlusherError = flushWait, true
-	o.SubChanLen = fetchedMost
+	o.SubChanLen = fetchRoom
 	o.DisconnectedErrCB = func(_ *nats.Conn, err error) {
 		if err != nil {
 			b.say(fmt.Errorf("%w: %w", ErrAway, err))
@@ -267,8 +267,8 @@ func (b *Bus) limited(ctx context.Context, wait time.Duration) (context.Context,
 	return clockwork.WithTimeout(ctx, b.config.Clock, wait)
 }
 
-// kind puts an error of the client into one of our kinds.
-func kind(err error) error {
+// errorKind puts an error of the client into one of our kinds.
+func errorKind(err error) error {
 	switch {
 	case err == nil:
 		return nil

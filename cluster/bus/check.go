@@ -77,7 +77,7 @@ func (b *Bus) Check(ctx context.Context) (Report, error) {
 			r.Findings = append(r.Findings, Finding{true, "JetStream is off", "chunks cannot be queued, and nobody can be keeper"})
 			return r, nil
 		}
-		return r, fmt.Errorf("bus: check: %w", kind(err))
+		return r, fmt.Errorf("bus: check: %w", errorKind(err))
 	}
 	if b.Role() == WatchRole {
 		r.Findings = append(r.Findings, Finding{false, "the token only permits watching", "the queue is not tested: check with an admin's line"})
@@ -148,7 +148,7 @@ func (b *Bus) settingsOf(ctx context.Context, name string) (*jetstream.StreamInf
 	defer cancel()
 	stream, err := b.js.Stream(ctx, name)
 	if err != nil {
-		return nil, kind(err)
+		return nil, errorKind(err)
 	}
 	return stream.CachedInfo(), nil
 }
@@ -227,16 +227,16 @@ func (b *Bus) kept(ctx context.Context) (took time.Duration, err error) {
 		Storage: jetstream.FileStorage, Replicas: b.replicas(), MaxAge: keptLife,
 	})
 	if err != nil {
-		return 0, fmt.Errorf("a stream for it cannot be made: %w", kind(err))
+		return 0, fmt.Errorf("a stream for it cannot be made: %w", errorKind(err))
 	}
 	defer func() { _ = b.js.DeleteStream(context.WithoutCancel(ctx), streamName(b.space, name)) }() // it would end by itself
 	began := b.config.Clock.Now()
 	if _, err := b.js.Publish(ctx, subject(b.space, "check", name), body, jetstream.WithRetryAttempts(0)); err != nil {
-		return 0, fmt.Errorf("it cannot be stored: %w", kind(err))
+		return 0, fmt.Errorf("it cannot be stored: %w", errorKind(err))
 	}
 	back, err := stream.GetLastMsgForSubject(ctx, subject(b.space, "check", name))
 	if err != nil {
-		return 0, fmt.Errorf("it does not come back: %w", kind(err))
+		return 0, fmt.Errorf("it does not come back: %w", errorKind(err))
 	}
 	if !bytes.Equal(back.Data, body) {
 		return 0, errors.New("it comes back changed")

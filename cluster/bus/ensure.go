@@ -60,7 +60,7 @@ func (b *Bus) ensureWork(ctx context.Context) (*streams, error) {
 	if err != nil {
 		return nil, err
 	}
-	known := lifeOf(info)
+	known := streamsOf(info)
 	if err := b.ensureConsumer(ctx, Tasks, "", known); err != nil {
 		return nil, err
 	}
@@ -68,9 +68,10 @@ func (b *Bus) ensureWork(ctx context.Context) (*streams, error) {
 	return known, nil
 }
 
+// workConfig returns the settings of the stream that holds all queued work.
 func (b *Bus) workConfig() jetstream.StreamConfig {
 	return jetstream.StreamConfig{
-		Name: b.workStream(), Subjects: []string{under(b.space, Chunks.String()), under(b.space, Tasks.String())},
+		Name: b.workStream(), Subjects: []string{patternUnder(b.space, Chunks.String()), patternUnder(b.space, Tasks.String())},
 		Description: "headrace: chunks and index tasks that nobody has finished",
 		Retention:   jetstream.WorkQueuePolicy,
 		// One message a subject, and a second one is refused: queueing twice does nothing, however late.
@@ -100,20 +101,20 @@ func (b *Bus) Creator(ctx context.Context) (string, error) {
 func (b *Bus) ensureQueue(ctx context.Context) (*jetstream.StreamInfo, error) {
 	info, err := b.ensureStream(ctx, b.workConfig())
 	if err == nil && b.creator != "" && info.Config.Metadata[creatorKey] == "" {
-		b.adopt(ctx, info.Config)
+		b.nameStoreOf(ctx, info.Config)
 	}
 	return info, err
 }
 
-// adopt names the store of a stream that an earlier version made. A server that rejects the update leaves
+// nameStoreOf names the store of a stream that an earlier version made. A server that rejects the update leaves
 // the stream as that version made it.
-func (b *Bus) adopt(ctx context.Context, config jetstream.StreamConfig) {
+func (b *Bus) nameStoreOf(ctx context.Context, config jetstream.StreamConfig) {
 	ctx, cancel := b.limited(ctx, RequestWait)
 	defer cancel()
-	said := map[string]string{}
-	maps.Copy(said, config.Metadata)
-	said[creatorKey] = b.creator
-	config.Metadata = said
+	metadata := map[string]string{}
+	maps.Copy(metadata, config.Metadata)
+	metadata[creatorKey] = b.creator
+	config.Metadata = metadata
 	_, _ = b.js.UpdateStream(ctx, config)
 }
 
@@ -130,11 +131,12 @@ func (b *Bus) ensureStream(ctx context.Context, config jetstream.StreamConfig) (
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("bus: stream %s: %w", config.Name, kind(err))
+		return nil, fmt.Errorf("bus: stream %s: %w", config.Name, errorKind(err))
 	}
 	return stream.CachedInfo(), nil
 }
 
+// replicas returns the number of copies of a new stream: the configured one, else 3 in a cluster and 1 without.
 func (b *Bus) replicas() int {
 	if b.config.Replicas > 0 {
 		return b.config.Replicas
@@ -145,18 +147,18 @@ func (b *Bus) replicas() int {
 	return 3
 }
 
-// consumer names the consumer that gives out tasks, or a job's chunks. Each job has its own, so that no job waits behind
+// consumerName names the consumer that gives out tasks, or a job's chunks. Each job has its own, so that no job waits behind
 // another. The name changes with each life of the stream: otherwise an acknowledgement of work in a lost stream would
 // count for the work that has its number now.
-func (s *streams) consumer(k Kind, job string) string {
+func (s *streams) consumerName(k Kind, job string) string {
 	if k == Tasks {
 		return k.String() + "-" + s.life
 	}
-	return s.ofChunks() + escape(job)
+	return s.chunkConsumerPrefix() + escape(job)
 }
 
-// ofChunks returns the prefix of the names of all consumers of chunks.
-func (s *streams) ofChunks() string { return Chunks.String() + "-" + s.life + "-" }
+// chunkConsumerPrefix returns the prefix of the names of all consumers of chunks.
+func (s *streams) chunkConsumerPrefix() string { return Chunks.String() + "-" + s.life + "-" }
 
 // knownStreams returns the known facts about the work stream, and asks the server if there are none.
 func (b *Bus) knownStreams(ctx context.Context) (*streams, error) {
@@ -168,7 +170,7 @@ func (b *Bus) knownStreams(ctx context.Context) (*streams, error) {
 
 // Offer has the bus give out a job's chunks. Until then nobody can fetch them.
 func (b *Bus) Offer(ctx context.Context, job string) error {
-	if err := named(job); err != nil {
+	if err := checkToken(job); err != nil {
 		return fmt.Errorf("bus: offer chunks: %w", err)
 	}
 	known, err := b.ensureWork(ctx)
@@ -184,9 +186,9 @@ func (b *Bus) Offered(ctx context.Context) (jobs []string, err error) {
 	defer cancel()
 	stream, err := b.js.Stream(ctx, b.workStream())
 	if err != nil {
-		return nil, fmt.Errorf("bus: jobs offered: %w", kind(err))
+		return nil, fmt.Errorf("bus: jobs offered: %w", errorKind(err))
 	}
-	prefix := lifeOf(stream.CachedInfo()).ofChunks()
+	prefix := streamsOf(stream.CachedInfo()).chunkConsumerPrefix()
 	names := stream.ConsumerNames(ctx)
 	for name := range names.Name() {
 		token, is := strings.CutPrefix(name, prefix)
@@ -196,12 +198,13 @@ func (b *Bus) Offered(ctx context.Context) (jobs []string, err error) {
 	}
 	slices.Sort(jobs)
 	if err := names.Err(); err != nil {
-		return nil, fmt.Errorf("bus: jobs offered: %w", kind(err))
+		return nil, fmt.Errorf("bus: jobs offered: %w", errorKind(err))
 	}
 	return jobs, nil
 }
 
-func lifeOf(info *jetstream.StreamInfo) *streams {
+// streamsOf returns what is known of the work stream from its description.
+func streamsOf(info *jetstream.StreamInfo) *streams {
 	return &streams{life: strconv.FormatInt(info.Created.UnixNano(), 36), copies: info.Config.Replicas}
 }
 
@@ -212,7 +215,7 @@ func (b *Bus) ensureConsumer(ctx context.Context, k Kind, job string, known *str
 	ctx, cancel := b.limited(ctx, RequestWait)
 	defer cancel()
 	config := jetstream.ConsumerConfig{
-		Durable: known.consumer(k, job), FilterSubject: b.filter(k, job),
+		Durable: known.consumerName(k, job), FilterSubject: b.filter(k, job),
 		AckPolicy: jetstream.AckExplicitPolicy, AckWait: b.config.AckWait,
 		MaxDeliver: -1, MaxAckPending: maxAckPending, MaxWaiting: maxFetches,
 		// A single hub that restarts gives out everything in the queue, so a worker that gets the work of another asks
@@ -227,19 +230,19 @@ func (b *Bus) ensureConsumer(ctx context.Context, k Kind, job string, known *str
 		_, err = b.js.CreateOrUpdateConsumer(ctx, b.workStream(), config)
 	}
 	if err != nil {
-		return fmt.Errorf("bus: consumer of %s: %w", k, kind(err))
+		return fmt.Errorf("bus: consumer of %s: %w", k, errorKind(err))
 	}
 	return nil
 }
 
 // Error numbers of the server: another consumer already gives out the same work; a consumer cannot be changed this way.
 const (
-	codeNotUnique jetstream.ErrorCode = 10100
-	codeNotSo     jetstream.ErrorCode = 10012
+	codeNotUnique     jetstream.ErrorCode = 10100
+	codeNotChangeable jetstream.ErrorCode = 10012
 )
 
 // isInTheWay reports whether a consumer of an earlier version prevents a new one.
 func isInTheWay(err error) bool {
 	var api *jetstream.APIError
-	return errors.As(err, &api) && (api.ErrorCode == codeNotUnique || api.ErrorCode == codeNotSo)
+	return errors.As(err, &api) && (api.ErrorCode == codeNotUnique || api.ErrorCode == codeNotChangeable)
 }

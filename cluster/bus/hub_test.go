@@ -359,7 +359,7 @@ func TestConsumerDeleted(t *testing.T) {
 	ctx := testContext(t)
 	mustQueue(t, b, chunk(1), "")
 	mustFetch(t, b, Chunks)
-	must.Do(t, b.js.DeleteConsumer(ctx, b.workStream(), b.streams.Load().consumer(Chunks, "j")))
+	must.Do(t, b.js.DeleteConsumer(ctx, b.workStream(), b.streams.Load().consumerName(Chunks, "j")))
 	if _, err := b.Queued(ctx, Chunks, "j"); !errors.Is(err, ErrGone) {
 		t.Errorf("counted: %v", err)
 	}

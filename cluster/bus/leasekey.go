@@ -70,7 +70,7 @@ func (b *Bus) ReadLease(ctx context.Context, wait time.Duration) (LeaseContent, 
 	defer cancel()
 	content, err := b.readLease(ctx)
 	if err != nil {
-		return LeaseContent{}, fmt.Errorf("bus: read the lease: %w", kind(err))
+		return LeaseContent{}, fmt.Errorf("bus: read the lease: %w", errorKind(err))
 	}
 	return content, nil
 }
@@ -125,7 +125,7 @@ func (b *Bus) UpdateLease(ctx context.Context, value []byte, revision uint64, wa
 		return 0, fmt.Errorf("bus: write the lease: %w", ErrTaken)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("bus: write the lease: %w", kind(err))
+		return 0, fmt.Errorf("bus: write the lease: %w", errorKind(err))
 	}
 	return acked.Sequence, nil
 }

@@ -29,7 +29,7 @@ const (
 
 // SendAsk sends the ask of one lane of a worker to the keeper of its limit.
 func (b *Bus) SendAsk(a permit.Ask) error {
-	if err := named(a.Limit, a.Worker); err != nil {
+	if err := checkToken(a.Limit, a.Worker); err != nil {
 		return fmt.Errorf("bus: ask: %w", err)
 	}
 	return b.send(subject(b.space, askKind, a.Limit, a.Worker), a)
@@ -37,12 +37,12 @@ func (b *Bus) SendAsk(a permit.Ask) error {
 
 // Asks returns the asks of all workers under all limits.
 func (b *Bus) Asks(capacity int) (*Feed[permit.Ask], error) {
-	return subscribe(b, under(b.space, askKind), capacity, readJSON[permit.Ask])
+	return subscribe(b, patternUnder(b.space, askKind), capacity, readJSON[permit.Ask])
 }
 
 // SendGive sends the keeper's give to one worker.
 func (b *Bus) SendGive(g permit.Give) error {
-	if err := named(g.Worker); err != nil {
+	if err := checkToken(g.Worker); err != nil {
 		return fmt.Errorf("bus: give: %w", err)
 	}
 	return b.send(subject(b.space, giveKind, g.Worker), g)
@@ -50,7 +50,7 @@ func (b *Bus) SendGive(g permit.Give) error {
 
 // Gives returns the gives for one worker: for this life of this process, if worker is its name.
 func (b *Bus) Gives(worker string, capacity int) (*Feed[permit.Give], error) {
-	if err := named(worker); err != nil {
+	if err := checkToken(worker); err != nil {
 		return nil, fmt.Errorf("bus: gives: %w", err)
 	}
 	return subscribe(b, subject(b.space, giveKind, worker), capacity, readJSON[permit.Give])
@@ -58,7 +58,7 @@ func (b *Bus) Gives(worker string, capacity int) (*Feed[permit.Give], error) {
 
 // SendCool sends the keeper's cool to all workers.
 func (b *Bus) SendCool(c permit.Cool) error {
-	if err := named(c.Limit); err != nil {
+	if err := checkToken(c.Limit); err != nil {
 		return fmt.Errorf("bus: cool: %w", err)
 	}
 	return b.send(subject(b.space, coolKind, c.Limit), c)
@@ -66,7 +66,7 @@ func (b *Bus) SendCool(c permit.Cool) error {
 
 // Cools returns the cools of all limits.
 func (b *Bus) Cools(capacity int) (*Feed[permit.Cool], error) {
-	return subscribe(b, under(b.space, coolKind), capacity, readJSON[permit.Cool])
+	return subscribe(b, patternUnder(b.space, coolKind), capacity, readJSON[permit.Cool])
 }
 
 // A Message is about a job, or from a worker.
@@ -88,7 +88,7 @@ const (
 
 // Say sends a message to the current listeners.
 func (b *Bus) Say(t Topic, about string, body any) error {
-	if err := errors.Join(named(about), b.Role().may(string(t), about)); err != nil {
+	if err := errors.Join(checkToken(about), b.Role().checkPublish(string(t), about)); err != nil {
 		return fmt.Errorf("bus: say: %w", err)
 	}
 	return b.send(subject(b.space, string(t), about), body)
@@ -98,9 +98,9 @@ func (b *Bus) Say(t Topic, about string, body any) error {
 // States (Status, Keeper) of a later version may have fields of other types. Those fields are left out, since a state
 // also shows that its sender lives, and its version.
 func Listen[T any](b *Bus, t Topic, about string, capacity int) (*Feed[Message[T]], error) {
-	at := under(b.space, string(t))
+	at := patternUnder(b.space, string(t))
 	if about != "" {
-		if err := named(about); err != nil {
+		if err := checkToken(about); err != nil {
 			return nil, fmt.Errorf("bus: listen: %w", err)
 		}
 		at = subject(b.space, string(t), about)
@@ -158,7 +158,7 @@ func subscribe[T any](b *Bus, subject string, capacity int, read func(*nats.Msg)
 		}
 	})
 	if err != nil {
-		return nil, fmt.Errorf("bus: subscribe: %w", kind(err))
+		return nil, fmt.Errorf("bus: subscribe: %w", errorKind(err))
 	}
 	sub.SetClosedHandler(func(string) {
 		close(ch)
@@ -197,7 +197,7 @@ func (b *Bus) send(subject string, v any) error {
 		err = b.nc.Publish(subject, data)
 	}
 	if err != nil {
-		return fmt.Errorf("bus: send: %w", kind(err))
+		return fmt.Errorf("bus: send: %w", errorKind(err))
 	}
 	return nil
 }
@@ -210,7 +210,7 @@ const HoldsWait = 300 * time.Millisecond
 // cut off or busy, or we may be cut off, see [Bus.ReconnectedAt]. An error means that the question was not sent, or
 // that ctx ended.
 func (b *Bus) Holds(ctx context.Context, who string, w Work) (holds, answered bool, err error) {
-	if err := errors.Join(named(who), w.check()); err != nil {
+	if err := errors.Join(checkToken(who), w.check()); err != nil {
 		return false, false, fmt.Errorf("bus: ask who holds: %w", err)
 	}
 	question, err := json.Marshal(w)
@@ -220,7 +220,7 @@ func (b *Bus) Holds(ctx context.Context, who string, w Work) (holds, answered bo
 	limited, cancel := b.limited(ctx, HoldsWait)
 	defer cancel()
 	msg, err := b.nc.RequestWithContext(limited, subject(b.space, holdKind, who), question)
-	switch err = kind(err); {
+	switch err = errorKind(err); {
 	case err == nil:
 		return string(msg.Data) == "true", true, nil
 	case ctx.Err() == nil && (errors.Is(err, ErrNoAnswer) || errors.Is(err, ErrGone)):
@@ -232,7 +232,7 @@ func (b *Bus) Holds(ctx context.Context, who string, w Work) (holds, answered bo
 // Answer answers the questions of others to the worker of this name. One goroutine calls holds, for one question after
 // the other. Each asker waits for [HoldsWait] in all.
 func (b *Bus) Answer(who string, holds func(Work) bool) (stop func(), err error) {
-	if err := named(who); err != nil {
+	if err := checkToken(who); err != nil {
 		return nil, fmt.Errorf("bus: answer: %w", err)
 	}
 	ended := make(chan struct{})
@@ -242,7 +242,7 @@ func (b *Bus) Answer(who string, holds func(Work) bool) (stop func(), err error)
 		}
 	})
 	if err != nil {
-		return nil, fmt.Errorf("bus: answer: %w", kind(err))
+		return nil, fmt.Errorf("bus: answer: %w", errorKind(err))
 	}
 	sub.SetClosedHandler(func(string) { close(ended) })
 	return func() {
@@ -253,7 +253,7 @@ func (b *Bus) Answer(who string, holds func(Work) bool) (stop func(), err error)
 
 // Tell informs a worker that its work now belongs to another.
 func (b *Bus) Tell(who string, t Taken) error {
-	if err := named(who); err != nil {
+	if err := checkToken(who); err != nil {
 		return fmt.Errorf("bus: tell: %w", err)
 	}
 	return b.send(subject(b.space, tellKind, who), t)
@@ -261,7 +261,7 @@ func (b *Bus) Tell(who string, t Taken) error {
 
 // ListenTaken returns the takeovers announced to the worker of this name.
 func (b *Bus) ListenTaken(who string, capacity int) (*Feed[Taken], error) {
-	if err := named(who); err != nil {
+	if err := checkToken(who); err != nil {
 		return nil, fmt.Errorf("bus: told: %w", err)
 	}
 	return subscribe(b, subject(b.space, tellKind, who), capacity, readJSON[Taken])
@@ -278,7 +278,7 @@ var ErrName = errors.New("want a name of 1 to 200 bytes")
 func escape(name string) string {
 	var b strings.Builder
 	for i := range len(name) {
-		if c := name[i]; plain(c) {
+		if c := name[i]; isPlain(c) {
 			b.WriteByte(c)
 		} else {
 			fmt.Fprintf(&b, "=%02x", c)
@@ -287,7 +287,7 @@ func escape(name string) string {
 	return b.String()
 }
 
-func plain(c byte) bool {
+func isPlain(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_'
 }
 
@@ -295,7 +295,7 @@ func plain(c byte) bool {
 func unescape(token string) (string, error) {
 	var b strings.Builder
 	for i := 0; i < len(token); i++ {
-		if plain(token[i]) {
+		if isPlain(token[i]) {
 			b.WriteByte(token[i])
 			continue
 		}
@@ -312,8 +312,8 @@ func unescape(token string) (string, error) {
 	return b.String(), nil
 }
 
-// named checks names before they are sent.
-func named(names ...string) error {
+// checkToken returns ErrName if one of the names is empty or too long to be sent.
+func checkToken(names ...string) error {
 	for _, name := range names {
 		if name == "" || len(name) > MaxName {
 			return ErrName
@@ -332,7 +332,7 @@ func subject(space, kind string, names ...string) string {
 	return b.String()
 }
 
-// under returns the pattern of all subjects with this beginning, for subscriptions.
-func under(space, kind string, names ...string) string {
+// patternUnder returns the pattern of all subjects with this beginning, for subscriptions.
+func patternUnder(space, kind string, names ...string) string {
 	return subject(space, kind, names...) + ".>"
 }

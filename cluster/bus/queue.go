@@ -41,7 +41,7 @@ func (w Work) String() string { return fmt.Sprintf("%s %s of %s", w.Kind, w.Name
 func (w Work) subject(space string) string { return subject(space, w.Kind.String(), w.Job, w.Name) }
 
 func (w Work) check() error {
-	if err := named(w.Job, w.Name); err != nil {
+	if err := checkToken(w.Job, w.Name); err != nil {
 		return fmt.Errorf("bus: work %q of job %q: %w", w.Name, w.Job, err)
 	}
 	return nil
@@ -101,24 +101,24 @@ func (b *Bus) QueueAll(ctx context.Context, works []Work, bodies [][]byte) error
 			sent[i], err = b.js.PublishAsync(w.subject(b.space), bodies[i], jetstream.WithRetryAttempts(0), jetstream.WithExpectStream(b.workStream()))
 		}
 		if err != nil {
-			return fmt.Errorf("bus: queue %v: %w", w, kind(err))
+			return fmt.Errorf("bus: queue %v: %w", w, errorKind(err))
 		}
 	}
 	for i, f := range sent {
-		if err := acknowledged(ctx, f); err != nil {
-			return fmt.Errorf("bus: queue %v: %w", works[i], kind(err))
+		if err := awaitAck(ctx, f); err != nil {
+			return fmt.Errorf("bus: queue %v: %w", works[i], errorKind(err))
 		}
 	}
 	return nil
 }
 
-// acknowledged waits until the server reports that a message is in its stream, or was there before.
-func acknowledged(ctx context.Context, f jetstream.PubAckFuture) error {
+// awaitAck waits until the server reports that a message is in its stream, or was there before.
+func awaitAck(ctx context.Context, f jetstream.PubAckFuture) error {
 	select {
 	case <-f.Ok():
 		return nil
 	case err := <-f.Err():
-		if isTwice(err) {
+		if isDuplicate(err) {
 			return nil
 		}
 		return err
@@ -127,48 +127,49 @@ func acknowledged(ctx context.Context, f jetstream.PubAckFuture) error {
 	}
 }
 
-// codeTwice is the server's error number for one message too many on a subject.
-const codeTwice jetstream.ErrorCode = 10077
+// codeDuplicate is the server's error number for one message too many on a subject.
+const codeDuplicate jetstream.ErrorCode = 10077
 
+// queue sends one piece of work to the stream. It returns false if the stream has the work already.
 func (b *Bus) queue(ctx context.Context, w Work, body []byte) (bool, error) {
 	ctx, cancel := b.limited(ctx, RequestWait)
 	defer cancel()
 	_, err := b.js.Publish(ctx, w.subject(b.space), body, jetstream.WithRetryAttempts(0), jetstream.WithExpectStream(b.workStream()))
-	if isTwice(err) {
+	if isDuplicate(err) {
 		return false, nil
 	}
-	return err == nil, kind(err)
+	return err == nil, errorKind(err)
 }
 
-// isTwice reports whether the server refused a message because its subject already has one.
-func isTwice(err error) bool {
+// isDuplicate reports whether the server refused a message because its subject already has one.
+func isDuplicate(err error) bool {
 	var api *jetstream.APIError
-	return errors.As(err, &api) && api.ErrorCode == codeTwice && strings.Contains(api.Description, "per subject")
+	return errors.As(err, &api) && api.ErrorCode == codeDuplicate && strings.Contains(api.Description, "per subject")
 }
 
 // Queued counts the tasks, or the chunks, of a job that are in the queue, given out or not. An error of kind [ErrGone]
 // means that the job's chunks are not offered.
 func (b *Bus) Queued(ctx context.Context, k Kind, job string) (n int, err error) {
 	if k == Chunks {
-		n, err = b.chunksOf(ctx, job)
+		n, err = b.countChunks(ctx, job)
 	} else {
-		n, err = b.subjectsOf(ctx, b.filter(k, job))
+		n, err = b.countSubjects(ctx, b.filter(k, job))
 	}
 	if err != nil {
-		return 0, fmt.Errorf("bus: count %ss of job %q: %w", k, job, kind(err))
+		return 0, fmt.Errorf("bus: count %ss of job %q: %w", k, job, errorKind(err))
 	}
 	return n, nil
 }
 
-// chunksOf asks a job's consumer: a job has thousands of chunks, and the server counts them as they come and go.
-func (b *Bus) chunksOf(ctx context.Context, job string) (int, error) {
+// countChunks asks a job's consumer: a job has thousands of chunks, and the server counts them as they come and go.
+func (b *Bus) countChunks(ctx context.Context, job string) (int, error) {
 	known, err := b.knownStreams(ctx)
 	if err != nil {
 		return 0, err
 	}
 	ctx, cancel := b.limited(ctx, RequestWait)
 	defer cancel()
-	consumer, err := b.js.Consumer(ctx, b.workStream(), known.consumer(Chunks, job))
+	consumer, err := b.js.Consumer(ctx, b.workStream(), known.consumerName(Chunks, job))
 	if err != nil {
 		return 0, err
 	}
@@ -176,9 +177,9 @@ func (b *Bus) chunksOf(ctx context.Context, job string) (int, error) {
 	return int(info.NumPending) + info.NumAckPending, nil
 }
 
-// subjectsOf counts the queued messages under the subjects of a filter. The server's answer lists
-// all these subjects, so it is for tasks: see chunksOf.
-func (b *Bus) subjectsOf(ctx context.Context, filter string) (int, error) {
+// countSubjects counts the queued messages under the subjects of a filter. The server's answer lists
+// all these subjects, so it is for tasks: see countChunks.
+func (b *Bus) countSubjects(ctx context.Context, filter string) (int, error) {
 	ctx, cancel := b.limited(ctx, 2*RequestWait)
 	defer cancel()
 	stream, err := b.js.Stream(ctx, b.workStream())
@@ -192,21 +193,22 @@ func (b *Bus) subjectsOf(ctx context.Context, filter string) (int, error) {
 	return len(info.State.Subjects), nil // one message a subject
 }
 
+// filter returns the pattern of a job's subjects; with an empty job that of all jobs.
 func (b *Bus) filter(k Kind, job string) string {
 	if job == "" {
-		return under(b.space, k.String())
+		return patternUnder(b.space, k.String())
 	}
-	return under(b.space, k.String(), job)
+	return patternUnder(b.space, k.String(), job)
 }
 
 // Purge removes a job's work from the queue and stops offering its chunks. It does not call back work that is given out.
 func (b *Bus) Purge(ctx context.Context, k Kind, job string) error {
-	if err := named(job); err != nil {
+	if err := checkToken(job); err != nil {
 		return fmt.Errorf("bus: purge: %w", err)
 	}
 	err := b.purge(ctx, b.filter(k, job))
 	if err == nil && k == Chunks {
-		err = b.withdraw(ctx, job)
+		err = b.stopOffering(ctx, job)
 	}
 	if err != nil {
 		return fmt.Errorf("bus: purge job %q: %w", job, err)
@@ -214,19 +216,19 @@ func (b *Bus) Purge(ctx context.Context, k Kind, job string) error {
 	return nil
 }
 
-// withdraw deletes the consumer of a job's chunks, if it exists.
-func (b *Bus) withdraw(ctx context.Context, job string) error {
+// stopOffering deletes the consumer of a job's chunks, if it exists.
+func (b *Bus) stopOffering(ctx context.Context, job string) error {
 	known, err := b.knownStreams(ctx)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := b.limited(ctx, RequestWait)
 	defer cancel()
-	err = b.js.DeleteConsumer(ctx, b.workStream(), known.consumer(Chunks, job))
+	err = b.js.DeleteConsumer(ctx, b.workStream(), known.consumerName(Chunks, job))
 	if errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, jetstream.ErrConsumerNotFound) {
 		return nil
 	}
-	return kind(err)
+	return errorKind(err)
 }
 
 // purge removes all messages under these subjects. A stream that does not exist has none, so that
@@ -241,7 +243,7 @@ func (b *Bus) purge(ctx context.Context, subjects string) error {
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return nil
 	}
-	return kind(err)
+	return errorKind(err)
 }
 
 // fetchGrace is the time by which we wait longer than the server, for a message that it may just have sent.
@@ -254,7 +256,7 @@ func (b *Bus) Fetch(ctx context.Context, k Kind, job string, wait time.Duration)
 	if err != nil {
 		return nil, false, err
 	}
-	delivery, err := b.fetch(ctx, known.consumer(k, job), wait)
+	delivery, err := b.fetch(ctx, known.consumerName(k, job), wait)
 	if errors.Is(err, ErrGone) {
 		b.streams.CompareAndSwap(known, nil) // the next one looks
 	}
@@ -264,9 +266,9 @@ func (b *Bus) Fetch(ctx context.Context, k Kind, job string, wait time.Duration)
 	return delivery, delivery != nil, nil
 }
 
-// fetchedMost is a fetch's room for messages: a fetch asks for one, and may receive a status as well.
+// fetchRoom is a fetch's room for messages: a fetch asks for one, and may receive a status as well.
 // By default the client makes room for 65,536 with each fetch, half a megabyte.
-const fetchedMost = 8
+const fetchRoom = 8
 
 // fetch sends a request of its own. The client's Fetch limits the server's wait to 0.9 of a context's deadline, so that an
 // empty queue and a silent server look alike. Each of the client's consumers also costs a request first.
@@ -276,13 +278,13 @@ func (b *Bus) fetch(ctx context.Context, consumer string, wait time.Duration) (*
 	inbox := b.nc.NewInbox()
 	sub, err := b.nc.SubscribeSync(inbox)
 	if err != nil {
-		return nil, kind(err)
+		return nil, errorKind(err)
 	}
 	request := fmt.Sprintf(`{"batch":1,"expires":%d}`, wait.Nanoseconds())
 	pull := "$JS.API.CONSUMER.MSG.NEXT." + b.workStream() + "." + consumer
 	if err = b.nc.PublishRequest(pull, inbox, []byte(request)); err != nil {
 		_ = sub.Unsubscribe() // it ends with the connection otherwise
-		return nil, kind(err)
+		return nil, errorKind(err)
 	}
 	limited, cancel := b.limited(ctx, wait+fetchGrace)
 	defer cancel()
@@ -290,29 +292,29 @@ func (b *Bus) fetch(ctx context.Context, consumer string, wait time.Duration) (*
 	_ = sub.Unsubscribe()
 	switch {
 	case err == nil:
-		return b.delivered(msg)
+		return b.readDelivery(msg)
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	}
-	return nil, kind(err)
+	return nil, errorKind(err)
 }
 
 // Statuses with which the server answers a fetch instead of with work.
 const (
-	statusNone     = "404"
-	statusExpired  = "408"
-	statusConflict = "409"
-	statusUnheard  = "503"
+	statusNone        = "404"
+	statusExpired     = "408"
+	statusConflict    = "409"
+	statusNoResponder = "503"
 )
 
-// delivered reads the answer to a fetch. It returns nil, without an error, if no work came in
+// readDelivery reads the answer to a fetch. It returns nil, without an error, if no work came in
 // time. The error is of kind [ErrGone] if the consumer may be gone, so that the next fetch looks.
-func (b *Bus) delivered(msg *nats.Msg) (*Delivery, error) {
+func (b *Bus) readDelivery(msg *nats.Msg) (*Delivery, error) {
 	switch status := msg.Header.Get("Status"); status {
 	case "":
 	case statusNone, statusExpired:
 		return nil, nil
-	case statusUnheard, statusConflict:
+	case statusNoResponder, statusConflict:
 		return nil, fmt.Errorf("%w: %s %s", ErrGone, status, msg.Header.Get("Description"))
 	default:
 		return nil, fmt.Errorf("answered by %s %s", status, msg.Header.Get("Description"))
@@ -346,12 +348,12 @@ type Delivery struct {
 // until AckWait after the heartbeat was sent, unless it was given out anew before. An error of kind [ErrGone] says that
 // the queue has forgotten the delivery, or has no leader at present.
 func (d *Delivery) Working(ctx context.Context) error {
-	return d.say(ctx, progress, "heartbeat of")
+	return d.request(ctx, progress, "heartbeat of")
 }
 
 // Done takes the work out of the queue. An error of kind [ErrGone] says that the queue has forgotten the delivery. It may
 // have the work anew.
-func (d *Delivery) Done(ctx context.Context) error { return d.say(ctx, ack, "done with") }
+func (d *Delivery) Done(ctx context.Context) error { return d.request(ctx, ack, "done with") }
 
 // Return puts the work back, to be given out again after a delay, or at once.
 func (d *Delivery) Return(ctx context.Context, delay time.Duration) error {
@@ -359,15 +361,15 @@ func (d *Delivery) Return(ctx context.Context, delay time.Duration) error {
 	if delay > 0 {
 		word = fmt.Sprintf(`%s {"delay":%d}`, nak, delay.Nanoseconds())
 	}
-	return d.say(ctx, word, "return")
+	return d.request(ctx, word, "return")
 }
 
-// say sends a request, though the server would accept a message, because the server answers a request when it has taken it in.
-func (d *Delivery) say(ctx context.Context, word, what string) error {
+// request sends a request, though the server would accept a message, because the server answers a request when it has taken it in.
+func (d *Delivery) request(ctx context.Context, word, what string) error {
 	ctx, cancel := d.bus.limited(ctx, RequestWait)
 	defer cancel()
 	if _, err := d.bus.nc.RequestWithContext(ctx, d.reply, []byte(word)); err != nil {
-		return fmt.Errorf("bus: %s %v: %w", what, d.Work, kind(err))
+		return fmt.Errorf("bus: %s %v: %w", what, d.Work, errorKind(err))
 	}
 	return nil
 }

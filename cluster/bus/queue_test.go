@@ -260,7 +260,7 @@ func TestAckWaitIsTheWorkers(t *testing.T) {
 	_, err := visitor.Check(ctx)
 	must.Do(t, errors.Join(err, visitor.EnsureStreams(ctx)))
 	for _, k := range []Kind{Chunks, Tasks} {
-		c := must.Get(worker.js.Consumer(ctx, worker.workStream(), worker.streams.Load().consumer(k, "j")))(t)
+		c := must.Get(worker.js.Consumer(ctx, worker.workStream(), worker.streams.Load().consumerName(k, "j")))(t)
 		if got := c.CachedInfo().Config.AckWait; got != 7*time.Second {
 			t.Errorf("a %s comes again after %v", k, got)
 		}
@@ -293,7 +293,7 @@ func TestEarlierConsumers(t *testing.T) {
 	info := must.Get(b.ensureQueue(ctx))(t)
 	for _, k := range []Kind{Chunks, Tasks} {
 		must.Get(b.js.CreateConsumer(ctx, b.workStream(), jetstream.ConsumerConfig{
-			Durable: k.String() + "-" + lifeOf(info).life, FilterSubject: under(b.space, k.String()), AckPolicy: jetstream.AckExplicitPolicy,
+			Durable: k.String() + "-" + streamsOf(info).life, FilterSubject: patternUnder(b.space, k.String()), AckPolicy: jetstream.AckExplicitPolicy,
 		}))(t)
 	}
 	for _, w := range []Work{chunk(1), {Tasks, "j", "1"}} {

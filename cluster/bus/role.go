@@ -50,7 +50,7 @@ func (r Role) permissions() *server.Permissions {
 	return nil
 }
 
-// inbox returns what the role's inboxes begin with.
+// inbox returns the prefix of the role's inboxes.
 func (r Role) inbox() string {
 	if r == WatchRole {
 		return "_INBOX_" + string(r)
@@ -58,9 +58,9 @@ func (r Role) inbox() string {
 	return "_INBOX"
 }
 
-// may returns an error if the role does not permit a client to publish a message. The server drops such a message, and
+// checkPublish returns an error if the role does not permit a client to publish a message. The server drops such a message, and
 // tells only the connection.
-func (r Role) may(word, about string) error {
+func (r Role) checkPublish(word, about string) error {
 	if r == WatchRole || r == WorkRole && word == newsKind && about == LimitNews {
 		return fmt.Errorf("%w: its role is %s", ErrRole, r)
 	}
@@ -70,8 +70,8 @@ func (r Role) may(word, about string) error {
 // identityBytes is the number of hash bytes that name a hub.
 const identityBytes = 6
 
-// derived returns a secret that follows from another one for one purpose.
-func derived(token, purpose string) []byte {
+// deriveSecret returns a secret that follows from another one for one purpose.
+func deriveSecret(token, purpose string) []byte {
 	m := hmac.New(sha256.New, []byte(token))
 	m.Write([]byte("headrace " + purpose)) // it never fails
 	return m.Sum(nil)
@@ -82,7 +82,7 @@ func roleToken(admin string, r Role) string {
 	if r == AdminRole {
 		return admin
 	}
-	return string(r) + "-" + identityOf(admin) + "-" + base64.RawURLEncoding.EncodeToString(derived(admin, string(r)))
+	return string(r) + "-" + identityOf(admin) + "-" + base64.RawURLEncoding.EncodeToString(deriveSecret(admin, string(r)))
 }
 
 // roleOf reads the role and the hub's name out of a token. A token without a role is an admin's.
@@ -104,7 +104,7 @@ func identityOf(token string) string {
 	if _, hub := roleOf(token); hub != "" {
 		return hub
 	}
-	return hex.EncodeToString(derived(token, "hub")[:identityBytes])
+	return hex.EncodeToString(deriveSecret(token, "hub")[:identityBytes])
 }
 
 // A doorkeeper lets clients of a hub in by their tokens.
