@@ -11,13 +11,13 @@ func (m *Machine) connectedAt(at time.Time) {
 	m.connected = at
 	for _, c := range slices.Clone(m.claims) {
 		m.doubt(c)
-		m.unsaid(c)
+		m.dropUnannounced(c)
 	}
 }
 
-// unsaid gives up a takeover that the bus may not have announced: the worker taken for dead may live, and not
+// dropUnannounced gives up a takeover that the bus may not have announced: the worker taken for dead may live, and not
 // know of it.
-func (m *Machine) unsaid(c *claim) {
+func (m *Machine) dropUnannounced(c *claim) {
 	if c.unheard {
 		m.putBack(c, "the bus went away as it was taken over")
 	}
@@ -29,7 +29,7 @@ func (m *Machine) doubt(c *claim) { c.doubted, c.beatAt = m.now, m.now }
 // due does the work of a claim that is due by now.
 func (m *Machine) due(c *claim) {
 	if c.state == asking {
-		m.judge(c)
+		m.judgeSilence(c)
 	}
 	m.beat(c)
 	switch {
@@ -42,7 +42,7 @@ func (m *Machine) due(c *claim) {
 
 // wakeOf returns when the next work of a claim is due.
 func (m *Machine) wakeOf(c *claim) (wake time.Time) {
-	if c.beats() {
+	if c.mayBeat() {
 		wake = c.beatAt
 	}
 	switch {
@@ -58,11 +58,12 @@ func (m *Machine) wakeOf(c *claim) (wake time.Time) {
 	return wake
 }
 
-// beats reports whether a heartbeat may be sent.
-func (c *claim) beats() bool { return !c.beating && c.state < acking }
+// mayBeat reports whether a heartbeat may be sent.
+func (c *claim) mayBeat() bool { return !c.beating && c.state < acking }
 
+// beat sends a heartbeat if one is due.
 func (m *Machine) beat(c *claim) {
-	if !c.beats() || m.now.Before(c.beatAt) {
+	if !c.mayBeat() || m.now.Before(c.beatAt) {
 		return
 	}
 	c.beating, c.beatSent, c.beatAt = true, m.now, m.now.Add(m.cfg.beatEvery())
@@ -84,19 +85,19 @@ func (m *Machine) beatEnded(c *claim, e BeatEnded) {
 			c.sure = later(c.sure, c.beatSent)
 		}
 	} else {
-		m.unsaid(c)
+		m.dropUnannounced(c)
 	}
 	if c.state == asking && !c.beatSent.Before(c.askedAt) {
-		m.proved(c, e.Err)
+		m.judgeHeartbeat(c, e.Err)
 	}
 	if e.Forgotten && m.stale(c) {
 		m.leave(c, back, 0, "the queue has forgotten it")
 	}
 }
 
-// proved handles the end of a heartbeat that went with a question, or came after it. If that heartbeat was slow,
+// judgeHeartbeat handles the end of a heartbeat that went with a question, or came after it. If that heartbeat was slow,
 // its acknowledgement and answers to the question may arrive together: then another heartbeat decides.
-func (m *Machine) proved(c *claim, err error) {
+func (m *Machine) judgeHeartbeat(c *claim, err error) {
 	switch {
 	case err != nil:
 		m.putBack(c, "nobody answers, and neither does the queue: "+err.Error())
@@ -106,7 +107,7 @@ func (m *Machine) proved(c *claim, err error) {
 	case m.now.Sub(c.beatSent) <= m.cfg.AskTime:
 		c.proof = c.beatSent
 	}
-	m.judge(c)
+	m.judgeSilence(c)
 }
 
 // stale reports whether another worker may have the chunk by now.
@@ -131,8 +132,9 @@ func (m *Machine) inspect(c *claim) {
 	m.do(List{c.id})
 }
 
-// inspectedBy ends the doubt, or the claim.
-func (m *Machine) inspectedBy(c *claim, e Listed) {
+// inspectionListed handles the list that was read in doubt. If no later claim is in it the doubt ends, else the claim
+// gives up.
+func (m *Machine) inspectionListed(c *claim, e Listed) {
 	c.inspecting = false
 	if c.state != working || c.exit != stays {
 		return
@@ -141,8 +143,8 @@ func (m *Machine) inspectedBy(c *claim, e Listed) {
 		c.inspectAt = m.now.Add(pause)
 		return
 	}
-	c.take(e.Names)
-	if by, is := c.overtaken(); is {
+	c.setNames(e.Names)
+	if by, is := c.overtakenBy(); is {
 		m.leave(c, lost, 0, by.Who+" has taken it over")
 		return
 	}
@@ -150,11 +152,11 @@ func (m *Machine) inspectedBy(c *claim, e Listed) {
 		m.leave(c, lost, 0, "its journal is gone")
 		return
 	}
-	m.believe(c)
+	m.endDoubt(c)
 }
 
-// believe starts the calls that waited, unless there is a new doubt.
-func (m *Machine) believe(c *claim) {
+// endDoubt starts the calls that waited, unless there is a new doubt.
+func (m *Machine) endDoubt(c *claim) {
 	c.sure = later(c.sure, c.backed)
 	if !c.doubted.After(c.inspected) {
 		c.doubted = time.Time{}
@@ -164,7 +166,7 @@ func (m *Machine) believe(c *claim) {
 	}
 	c.unheard = false
 	for _, item := range c.withheld {
-		m.start(c, item)
+		m.startCall(c, item)
 	}
 	c.withheld = nil
 }

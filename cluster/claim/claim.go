@@ -139,9 +139,9 @@ type claim struct {
 
 func (c *claim) named() bool { return c.name.Turn > 0 }
 
-// strangers returns the workers whose journals nobody has asked about yet, and marks them as asked. A
+// unaskedWorkers returns the workers whose journals nobody has asked about yet, and marks them as asked. A
 // worker that said no may have made another journal since.
-func (c *claim) strangers(me string) (who []string) {
+func (c *claim) unaskedWorkers(me string) (who []string) {
 	for _, n := range c.names {
 		if n.Who == me || slices.Contains(c.asked, n) {
 			continue
@@ -154,14 +154,14 @@ func (c *claim) strangers(me string) (who []string) {
 	return who
 }
 
-// take records the journals of the chunk.
-func (c *claim) take(names []Name) {
+// setNames records the journals of the chunk, in the order of their names.
+func (c *claim) setNames(names []Name) {
 	c.names = slices.Clone(names)
 	slices.SortFunc(c.names, Name.Compare)
 }
 
-// overtaken returns the latest claim, if that is not this one.
-func (c *claim) overtaken() (by Name, is bool) {
+// overtakenBy returns the latest claim of the chunk; is reports whether that is later than this one.
+func (c *claim) overtakenBy() (by Name, is bool) {
 	if len(c.names) == 0 {
 		return Name{}, false
 	}
@@ -169,7 +169,7 @@ func (c *claim) overtaken() (by Name, is bool) {
 	return latest, latest.Compare(c.name) > 0
 }
 
-// others returns the journals of earlier claims.
-func (c *claim) others() []Name {
+// earlierNames returns the names of the journals of earlier claims.
+func (c *claim) earlierNames() []Name {
 	return slices.DeleteFunc(slices.Clone(c.names), func(n Name) bool { return n.Compare(c.name) >= 0 })
 }

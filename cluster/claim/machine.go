@@ -23,8 +23,8 @@ const (
 )
 
 const (
-	// beats is the number of heartbeats in AckWait: three may be lost.
-	beats = 4
+	// beatsOfAckWait is the number of heartbeats in AckWait: three may be lost.
+	beatsOfAckWait = 4
 	// AckTime bounds an ack, because an ack whose answer is lost is never answered.
 	AckTime = time.Second
 	// ackTries bounds the tries of an ack. After that the queue gives the chunk out again, and
@@ -84,7 +84,7 @@ func (c *Config) complete() error {
 }
 
 // beatEvery returns the time between two heartbeats.
-func (c *Config) beatEvery() time.Duration { return c.AckWait / beats }
+func (c *Config) beatEvery() time.Duration { return c.AckWait / beatsOfAckWait }
 
 // sureFor returns how long after an acknowledged heartbeat a claim calls without a look. Within that time
 // the queue cannot have given the chunk to anybody else. This holds however much its clock differs from
@@ -126,18 +126,18 @@ type Ready struct {
 
 // Ready returns the actions to take now, and the time to ask again.
 func (m *Machine) Ready(now time.Time) Ready {
-	m.pass(now)
+	m.advanceTime(now)
 	for _, c := range slices.Clone(m.claims) { // what is due may end a claim
 		m.due(c)
 	}
 	m.fetch()
-	r := Ready{Do: m.out, WakeAt: m.wake()}
+	r := Ready{Do: m.out, WakeAt: m.nextWake()}
 	m.out = nil
 	return r
 }
 
-// wake returns when the next work is due.
-func (m *Machine) wake() (at time.Time) {
+// nextWake returns when the next work is due.
+func (m *Machine) nextWake() (at time.Time) {
 	if !m.draining {
 		at = m.wakeOfSources()
 	}
@@ -147,7 +147,7 @@ func (m *Machine) wake() (at time.Time) {
 	return at
 }
 
-func (m *Machine) pass(now time.Time) {
+func (m *Machine) advanceTime(now time.Time) {
 	if now.After(m.now) {
 		m.now = now
 	}
@@ -156,19 +156,19 @@ func (m *Machine) pass(now time.Time) {
 func (m *Machine) do(a Action) { m.out = append(m.out, a) }
 
 // Idle reports whether a draining machine has nothing left to do.
-func (m *Machine) Idle() bool { return m.draining && !m.sources.busy() && len(m.claims) == 0 }
+func (m *Machine) Idle() bool { return m.draining && !m.sources.anyFetching() && len(m.claims) == 0 }
 
 // Holds reports whether this worker works on a chunk. It answers a worker that asks before it claims the
 // chunk. A claim without a name has done nothing that another could not do as well. A claim that has lost
 // the chunk holds it until its last call has ended, so that nobody repeats that call.
 func (m *Machine) Holds(chunk Chunk) bool {
-	c := m.of(chunk)
+	c := m.claimOf(chunk)
 	return c != nil && c.named()
 }
 
 // Step absorbs one event.
 func (m *Machine) Step(now time.Time, e Event) {
-	m.pass(now)
+	m.advanceTime(now)
 	switch e := e.(type) {
 	case Delivered:
 		m.delivered(e)
@@ -195,25 +195,25 @@ func (m *Machine) Step(now time.Time, e Event) {
 func (m *Machine) stepClaim(e Event) {
 	switch e := e.(type) {
 	case PartLooked:
-		m.on(e.ID, func(c *claim) { m.partLooked(c, e) })
+		m.onClaim(e.ID, func(c *claim) { m.partLooked(c, e) })
 	case Listed:
-		m.on(e.ID, func(c *claim) { m.listed(c, e) })
+		m.onClaim(e.ID, func(c *claim) { m.listed(c, e) })
 	case Answered:
-		m.on(e.ID, func(c *claim) { m.answered(c, e) })
+		m.onClaim(e.ID, func(c *claim) { m.answered(c, e) })
 	case Created:
-		m.on(e.ID, func(c *claim) { m.created(c, e) })
+		m.onClaim(e.ID, func(c *claim) { m.created(c, e) })
 	case JournalsRead:
-		m.on(e.ID, func(c *claim) { m.journalsRead(c, e) })
+		m.onClaim(e.ID, func(c *claim) { m.journalsRead(c, e) })
 	case BeatEnded:
-		m.on(e.ID, func(c *claim) { m.beatEnded(c, e) })
+		m.onClaim(e.ID, func(c *claim) { m.beatEnded(c, e) })
 	case Joined:
-		m.on(e.ID, func(c *claim) { m.joined(c, e) })
+		m.onClaim(e.ID, func(c *claim) { m.joined(c, e) })
 	case Acked:
-		m.on(e.ID, func(c *claim) { m.acked(c, e.Err) })
+		m.onClaim(e.ID, func(c *claim) { m.acked(c, e.Err) })
 	case Closed:
-		m.on(e.ID, m.closed)
+		m.onClaim(e.ID, m.closed)
 	case Cleaned:
-		m.on(e.ID, m.forget)
+		m.onClaim(e.ID, m.forget)
 	default:
 		m.stepItem(e)
 	}
@@ -223,39 +223,39 @@ func (m *Machine) stepClaim(e Event) {
 func (m *Machine) stepItem(e Event) {
 	switch e := e.(type) {
 	case Begun:
-		m.begun(e)
+		m.callBegun(e)
 	case Fed:
-		m.on(e.ID, func(c *claim) { m.fed(c, e.Item) })
+		m.onClaim(e.ID, func(c *claim) { m.itemFed(c, e.Item) })
 	case ReadOut:
-		m.on(e.ID, func(c *claim) { m.readOut(c, e.Err) })
+		m.onClaim(e.ID, func(c *claim) { m.readOut(c, e.Err) })
 	case Missed:
-		m.on(e.ID, func(c *claim) { m.missed(c, e.Item) })
+		m.onClaim(e.ID, func(c *claim) { m.callMissed(c, e.Item) })
 	case Took:
-		m.on(e.ID, func(c *claim) { m.took(c, e.Item) })
+		m.onClaim(e.ID, func(c *claim) { m.tookResult(c, e.Item) })
 	case Unrun:
-		m.on(e.ID, func(c *claim) { m.unrun(c, e.Item) })
+		m.onClaim(e.ID, func(c *claim) { m.itemNotRun(c, e.Item) })
 	case Saved:
-		m.on(e.ID, func(c *claim) { m.saved(c, e.Lines) })
+		m.onClaim(e.ID, func(c *claim) { m.saved(c, e.Lines) })
 	case JournalBroke:
-		m.on(e.ID, func(c *claim) { m.journalBroke(c, e.Err) })
+		m.onClaim(e.ID, func(c *claim) { m.journalBroke(c, e.Err) })
 	}
 }
 
-func (m *Machine) on(id ID, absorb func(*claim)) {
+func (m *Machine) onClaim(id ID, absorb func(*claim)) {
 	if c := m.claim(id); c != nil {
 		absorb(c)
 	}
 }
 
 func (m *Machine) claim(id ID) *claim {
-	return m.find(func(c *claim) bool { return c.id == id })
+	return m.findClaim(func(c *claim) bool { return c.id == id })
 }
 
-func (m *Machine) of(chunk Chunk) *claim {
-	return m.find(func(c *claim) bool { return c.chunk == chunk })
+func (m *Machine) claimOf(chunk Chunk) *claim {
+	return m.findClaim(func(c *claim) bool { return c.chunk == chunk })
 }
 
-func (m *Machine) find(is func(*claim) bool) *claim {
+func (m *Machine) findClaim(is func(*claim) bool) *claim {
 	if i := slices.IndexFunc(m.claims, is); i >= 0 {
 		return m.claims[i]
 	}
@@ -272,9 +272,9 @@ func sooner(a, b time.Time) time.Time {
 
 // A source holds a machine's knowledge of one job's chunks in the queue.
 type source struct {
-	job      string
-	fetching bool      // a Fetch is under way
-	at       time.Time // no other Fetch before that
+	job       string
+	fetching  bool      // a Fetch is under way
+	notBefore time.Time // no other Fetch before that
 }
 
 // sources are those of all jobs that have chunks. The one asked last is at the end.
@@ -284,29 +284,29 @@ type sources []*source
 func (q *sources) offer(jobs []string) {
 	*q = slices.DeleteFunc(*q, func(o *source) bool { return !o.fetching && !slices.Contains(jobs, o.job) })
 	for _, job := range jobs {
-		if q.find(job) < 0 {
+		if q.indexOf(job) < 0 {
 			*q = append(*q, &source{job: job})
 		}
 	}
 }
 
-func (q sources) find(job string) int {
+func (q sources) indexOf(job string) int {
 	return slices.IndexFunc(q, func(o *source) bool { return o.job == job })
 }
 
-// ended records the end of a Fetch, and lets other jobs go first.
-func (q sources) ended(job string, again time.Time) {
-	i := q.find(job)
+// endFetch records the end of a Fetch, and lets other jobs go first.
+func (q sources) endFetch(job string, again time.Time) {
+	i := q.indexOf(job)
 	if i < 0 {
 		return
 	}
 	o := q[i]
-	o.fetching, o.at = false, again
+	o.fetching, o.notBefore = false, again
 	copy(q[i:], q[i+1:])
 	q[len(q)-1] = o
 }
 
-func (q sources) busy() bool {
+func (q sources) anyFetching() bool {
 	return slices.ContainsFunc(q, func(o *source) bool { return o.fetching })
 }
 
@@ -315,7 +315,7 @@ func (m *Machine) fetchEnded(e FetchEnded) {
 	if e.Err != nil {
 		again = m.now.Add(pause)
 	}
-	m.sources.ended(e.Job, again)
+	m.sources.endFetch(e.Job, again)
 }
 
 // fetch asks for chunks, one at a time for each job, while few chunks of the job are at hand. Jobs without a
@@ -333,7 +333,7 @@ func (m *Machine) fetch() {
 	}
 	for _, q := range m.sources {
 		begins := counts[q.job] == 0
-		if q.fetching || m.now.Before(q.at) || counts[q.job] >= m.cfg.AtHand() || begins && jobs >= JobsAtHand {
+		if q.fetching || m.now.Before(q.notBefore) || counts[q.job] >= m.cfg.AtHand() || begins && jobs >= JobsAtHand {
 			continue
 		}
 		if begins {
@@ -356,8 +356,8 @@ func (m *Machine) countClaims() map[string]int {
 // wakeOfSources returns when a job may be asked for again after an error.
 func (m *Machine) wakeOfSources() (at time.Time) {
 	for _, q := range m.sources {
-		if !q.fetching && q.at.After(m.now) {
-			at = sooner(at, q.at)
+		if !q.fetching && q.notBefore.After(m.now) {
+			at = sooner(at, q.notBefore)
 		}
 	}
 	return at

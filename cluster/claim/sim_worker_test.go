@@ -39,7 +39,7 @@ func (l *life) delivered(c Chunk, redelivered bool, wiped int) {
 	id := l.number
 	l.deliveries[id], l.first[id], l.wiped[id] = c, !redelivered, wiped
 	l.w.log("%s gets %v", l.name, c)
-	if l.m.of(c) == nil {
+	if l.m.claimOf(c) == nil {
 		l.w.tally.claims++
 		l.desks[id] = &claimState{l: l, id: id, chunk: c, readAt: make(map[Name]time.Duration)}
 	}
@@ -98,7 +98,7 @@ func (l *life) fetch() {
 	}
 	number := l.number
 	l.at(pullTime+requestTime, func() {
-		if l.number == number && l.m.sources.busy() {
+		if l.number == number && l.m.sources.anyFetching() {
 			ended(nil)
 		}
 	})

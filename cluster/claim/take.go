@@ -15,13 +15,13 @@ import (
 // lists after making its own journal, so at least one meets the other. After that the claim looks for the
 // part again: another worker may have made it and deleted the journals between the first look and the list.
 
-// delivered begins a claim.
+// delivered begins a claim of a delivered chunk. It returns the chunk while the worker drains.
 func (m *Machine) delivered(e Delivered) {
-	m.sources.ended(e.Chunk.Job, time.Time{})
-	had := m.of(e.Chunk)
+	m.sources.endFetch(e.Chunk.Job, time.Time{})
+	earlier := m.claimOf(e.Chunk)
 	switch {
-	case had != nil:
-		m.again(had, e.Delivery)
+	case earlier != nil:
+		m.redelivered(earlier, e.Delivery)
 	case m.draining:
 		m.do(Return{e.Delivery, 0, whyDrain})
 	default:
@@ -38,9 +38,9 @@ func (m *Machine) delivered(e Delivered) {
 	}
 }
 
-// again handles a second delivery of a chunk at hand: the queue has given it out twice, or has forgotten its
+// redelivered handles a second delivery of a chunk at hand: the queue has given it out twice, or has forgotten its
 // holder. The claim answers to the later delivery; a claim that is about to end puts it back.
-func (m *Machine) again(c *claim, delivery ID) {
+func (m *Machine) redelivered(c *claim, delivery ID) {
 	if c.exit != stays || c.state == cleaning {
 		m.do(Return{delivery, m.cfg.AckWait, "an earlier claim of it here has not ended"})
 		return
@@ -64,14 +64,14 @@ func (m *Machine) partLooked(c *claim, e PartLooked) {
 		m.do(List{c.id})
 	default:
 		c.state = reading
-		m.do(ReadJournals{c.id, c.others()})
+		m.do(ReadJournals{c.id, c.earlierNames()})
 	}
 }
 
 // listed handles a list: the first one, the one after the claim named itself, or one in doubt.
 func (m *Machine) listed(c *claim, e Listed) {
 	if c.inspecting {
-		m.inspectedBy(c, e)
+		m.inspectionListed(c, e)
 		return
 	}
 	if e.Err != nil {
@@ -80,17 +80,17 @@ func (m *Machine) listed(c *claim, e Listed) {
 	}
 	switch c.state {
 	case listing:
-		c.take(e.Names)
+		c.setNames(e.Names)
 		m.ask(c)
 	case settling:
-		c.take(e.Names)
-		m.settle(c)
+		c.setNames(e.Names)
+		m.checkOvertaken(c)
 	}
 }
 
-// settle looks for other claims of the chunk made at the same time.
-func (m *Machine) settle(c *claim) {
-	if by, is := c.overtaken(); is {
+// checkOvertaken looks for other claims of the chunk made at the same time.
+func (m *Machine) checkOvertaken(c *claim) {
+	if by, is := c.overtakenBy(); is {
 		m.putBack(c, by.Who+" claimed it at the same time")
 		return
 	}
@@ -102,6 +102,7 @@ func (m *Machine) settle(c *claim) {
 	m.ask(c)
 }
 
+// checkPart looks for the part once more before the work begins.
 func (m *Machine) checkPart(c *claim) {
 	c.state = checking
 	m.do(CheckPart{c.id})
@@ -110,7 +111,7 @@ func (m *Machine) checkPart(c *claim) {
 // ask asks the workers that were not asked yet. A heartbeat goes with the question: once it is
 // acknowledged the question has left, and the time to answer begins.
 func (m *Machine) ask(c *claim) {
-	c.asks = c.strangers(m.cfg.Who)
+	c.asks = c.unaskedWorkers(m.cfg.Who)
 	if len(c.asks) == 0 {
 		m.proceed(c)
 		return
@@ -128,34 +129,34 @@ func (m *Machine) answered(c *claim, e Answered) {
 	case e.Holds && !e.Silent:
 		m.putBack(c, e.Who+" holds it")
 	case waits:
-		m.heardOf(c, e)
+		m.noteAnswer(c, e)
 	}
 }
 
-// heardOf handles the answer of a worker that does not hold the chunk, or cannot be asked.
-func (m *Machine) heardOf(c *claim, e Answered) {
+// noteAnswer handles the answer of a worker that does not hold the chunk, or cannot be asked.
+func (m *Machine) noteAnswer(c *claim, e Answered) {
 	is := func(who string) bool { return who == e.Who }
 	c.asks, c.mute = slices.DeleteFunc(c.asks, is), slices.DeleteFunc(c.mute, is)
 	if e.Silent {
 		c.mute = append(c.mute, e.Who)
 	}
-	m.judge(c)
+	m.judgeSilence(c)
 }
 
-// judge weighs answers and silence. A worker that says no has answered. A silent worker is dead if the bus
+// judgeSilence weighs answers and silence. A worker that says no has answered. A silent worker is dead if the bus
 // was there all the time, and before that for long enough that the living have found it. A heartbeat sent
 // after the deadline and acknowledged promptly shows that. Answers given in time came before that heartbeat.
 // Had the bus gone in between, this worker would have reconnected.
-func (m *Machine) judge(c *claim) {
-	settled := m.connected.Add(m.cfg.Grace)
+func (m *Machine) judgeSilence(c *claim) {
+	trustedFrom := m.connected.Add(m.cfg.Grace)
 	switch {
 	case m.stale(c):
 		m.putBack(c, "the answer may be out of date")
 	case len(c.asks)+len(c.mute) == 0:
 		m.proceed(c)
 	case c.late.IsZero() || m.now.Before(c.late):
-	case c.askedAt.Before(settled):
-		m.leave(c, back, max(m.cfg.AskTime, settled.Sub(m.now)), "nobody answers, but the bus was away")
+	case c.askedAt.Before(trustedFrom):
+		m.leave(c, back, max(m.cfg.AskTime, trustedFrom.Sub(m.now)), "nobody answers, but the bus was away")
 	case !c.proof.Before(c.late):
 		c.dead = append(append(c.dead, c.asks...), c.mute...)
 		m.proceed(c)
@@ -168,7 +169,7 @@ func (m *Machine) judge(c *claim) {
 // work.
 func (m *Machine) proceed(c *claim) {
 	if c.named() {
-		m.tell(c)
+		m.tellDead(c)
 		m.checkPart(c)
 		return
 	}
@@ -180,9 +181,9 @@ func (m *Machine) proceed(c *claim) {
 	m.do(Create{c.id, c.name})
 }
 
-// tell informs the workers that are taken for dead, in case they live. No call leaves before the bus surely has
+// tellDead informs the workers that are taken for dead, in case they live. No call leaves before the bus surely has
 // the message: a worker that is cut off now would repeat their calls.
-func (m *Machine) tell(c *claim) {
+func (m *Machine) tellDead(c *claim) {
 	if len(c.dead) > 0 {
 		c.unheard = true
 		m.do(Tell{c.id, c.dead, c.name})
@@ -224,7 +225,7 @@ func (m *Machine) journalsRead(c *claim, e JournalsRead) {
 // claimedByOther handles the claim of another worker. If that claim is later, this one gives up at once: its calls
 // in flight finish and are saved in its journal, and no other call is made.
 func (m *Machine) claimedByOther(e ClaimedByOther) {
-	c := m.of(e.Chunk)
+	c := m.claimOf(e.Chunk)
 	switch {
 	case c == nil:
 	case !c.named():

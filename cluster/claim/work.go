@@ -26,7 +26,7 @@ func (m *Machine) Next(ready func(ID) bool) (ID, bool) {
 	met := make(map[string]bool)
 	for _, c := range m.claims {
 		job := c.chunk.Job
-		if !c.feeds() || met[job] {
+		if !c.hasItemsToRead() || met[job] {
 			continue
 		}
 		met[job] = true
@@ -40,14 +40,14 @@ func (m *Machine) Next(ready func(ID) bool) (ID, bool) {
 	return next.id, true
 }
 
-func (c *claim) feeds() bool { return c.state == working && c.exit == stays && !c.read }
+func (c *claim) hasItemsToRead() bool { return c.state == working && c.exit == stays && !c.read }
 
 // hasShare reports whether a job has its share of the waiting items, or more.
 func (m *Machine) hasShare(items, jobs int) bool {
 	return m.cfg.Ahead > 0 && items >= (m.cfg.Ahead+jobs-1)/jobs
 }
 
-func (m *Machine) fed(c *claim, item int) {
+func (m *Machine) itemFed(c *claim, item int) {
 	if c.state == working {
 		c.items[item] = false
 	}
@@ -63,10 +63,10 @@ func (m *Machine) readOut(c *claim, err error) {
 	m.progress(c)
 }
 
-// begun lets a call leave, holds it in doubt, or refuses it.
-func (m *Machine) begun(e Begun) {
+// callBegun lets a call leave, holds it in doubt, or refuses it.
+func (m *Machine) callBegun(e Begun) {
 	c := m.claim(e.ID)
-	if c == nil || !c.calls(e.Item) {
+	if c == nil || !c.mayCall(e.Item) {
 		m.do(Refuse(e))
 		return
 	}
@@ -74,17 +74,18 @@ func (m *Machine) begun(e Begun) {
 		c.withheld = append(c.withheld, e.Item)
 		return
 	}
-	m.start(c, e.Item)
+	m.startCall(c, e.Item)
 }
 
-// calls reports whether an item may be called at all.
-func (c *claim) calls(item int) bool {
+// mayCall reports whether an item may be called: it waits for a call, and the claim works and does not leave.
+func (c *claim) mayCall(item int) bool {
 	flying, there := c.items[item]
 	return there && !flying && c.state == working && c.exit == stays
 }
 
-func (m *Machine) start(c *claim, item int) {
-	if !c.calls(item) {
+// startCall lets a call leave, or refuses it if the item may not be called any more.
+func (m *Machine) startCall(c *claim, item int) {
+	if !c.mayCall(item) {
 		m.do(Refuse{c.id, item})
 		return
 	}
@@ -93,7 +94,7 @@ func (m *Machine) start(c *claim, item int) {
 	m.do(Go{c.id, item})
 }
 
-func (m *Machine) missed(c *claim, item int) {
+func (m *Machine) callMissed(c *claim, item int) {
 	if c.items[item] {
 		c.items[item] = false
 		c.flying--
@@ -101,25 +102,26 @@ func (m *Machine) missed(c *claim, item int) {
 	}
 }
 
-func (m *Machine) took(c *claim, item int) {
-	if c.ended(item) && !c.broken && c.state == working {
+// tookResult counts an item's result as unsaved, unless the journal takes no more.
+func (m *Machine) tookResult(c *claim, item int) {
+	if c.removeItem(item) && !c.broken && c.state == working {
 		c.unsaved++
 		c.wrote, c.flushed = true, false
 	}
 	m.progress(c)
 }
 
-// unrun ends an item that has no result, because nobody can be asked. Without it there is no part, so the
+// itemNotRun ends an item that has no result, because nobody can be asked. Without it there is no part, so the
 // chunk goes back, and its results stay in the journal.
-func (m *Machine) unrun(c *claim, item int) {
-	if c.ended(item) {
+func (m *Machine) itemNotRun(c *claim, item int) {
+	if c.removeItem(item) {
 		m.putBack(c, "an item was not run")
 		m.progress(c)
 	}
 }
 
-// ended removes an item from the claim.
-func (c *claim) ended(item int) bool {
+// removeItem removes an item from the claim, and reports whether the claim had it.
+func (c *claim) removeItem(item int) bool {
 	flying, there := c.items[item]
 	delete(c.items, item)
 	if flying {
@@ -181,15 +183,15 @@ func (m *Machine) putBack(c *claim, why string) { m.leave(c, back, m.cfg.AckWait
 
 // leave ends a claim early: at once, or once its calls in flight are saved. A claim that has all its
 // results goes on, because making the part harms nobody.
-func (m *Machine) leave(c *claim, how exit, after time.Duration, why string) {
+func (m *Machine) leave(c *claim, reason exit, after time.Duration, why string) {
 	if c.state > closing || c.state == closing && c.exit == stays {
 		return
 	}
-	if how > c.exit || how == back && c.exit == back && after < c.after {
-		c.exit, c.after, c.why = how, after, why
+	if reason > c.exit || reason == back && c.exit == back && after < c.after {
+		c.exit, c.after, c.why = reason, after, why
 	}
 	if c.state < working {
-		m.over(c)
+		m.endEarly(c)
 		return
 	}
 	m.refuseWithheld(c)
@@ -210,13 +212,13 @@ func (m *Machine) closed(c *claim) {
 	case c.exit == stays:
 		m.join(c)
 	default:
-		m.over(c)
+		m.endEarly(c)
 	}
 }
 
-// over ends a claim that leaves. It removes an empty journal, which would look like a living claim
+// endEarly ends a claim that leaves. It removes an empty journal, which would look like a living claim
 // to other workers.
-func (m *Machine) over(c *claim) {
+func (m *Machine) endEarly(c *claim) {
 	if c.named() && !c.wrote {
 		m.do(Remove{c.id, c.name})
 	}
@@ -238,11 +240,12 @@ func (m *Machine) forget(c *claim) {
 	m.claims = slices.DeleteFunc(m.claims, func(o *claim) bool { return o == c })
 }
 
+// join has the part made from the journals of this claim and all earlier ones.
 func (m *Machine) join(c *claim) {
 	c.state = joining
 	c.tries++
 	c.tryAt = time.Time{}
-	m.do(Join{c.id, append(c.others(), c.name)})
+	m.do(Join{c.id, append(c.earlierNames(), c.name)})
 }
 
 // joined acknowledges the chunk once its part is there. It lets a failed join be tried again, up
@@ -264,9 +267,10 @@ func (m *Machine) joined(c *claim, e Joined) {
 // giveBack returns a chunk whose part cannot be made.
 func (m *Machine) giveBack(c *claim, why string) {
 	c.exit, c.after, c.why = back, m.cfg.AckWait, why
-	m.over(c)
+	m.endEarly(c)
 }
 
+// ack tells the queue that the chunk needs no more work. It counts the tries.
 func (m *Machine) ack(c *claim) {
 	if c.state != acking {
 		c.state, c.tries = acking, 0

@@ -21,29 +21,29 @@ func (x *Executor) do(a claim.Action) {
 	case claim.Return:
 		x.putBack(a)
 	case claim.Drop:
-		x.note(a.Delivery, a.Why)
+		x.sayReturned(a.Delivery, a.Why)
 		delete(x.deliveries, a.Delivery)
 	case claim.SayDone:
 		x.sayDone(a.Chunk)
 	case claim.Go:
-		x.answer(place{a.ID, a.Item}, true)
+		x.answerCall(itemKey{a.ID, a.Item}, true)
 	case claim.Refuse:
-		x.answer(place{a.ID, a.Item}, false)
+		x.answerCall(itemKey{a.ID, a.Item}, false)
 	default:
-		x.doOf(a)
+		x.doOnClaim(a)
 	}
 }
 
-// doOf carries out an action on one claim.
-func (x *Executor) doOf(a claim.Action) {
+// doOnClaim carries out an action on one claim.
+func (x *Executor) doOnClaim(a claim.Action) {
 	switch a := a.(type) {
 	case claim.Beat:
-		x.say(a.Delivery, replyTime, Delivery.Working, func(err error) {
+		x.replyToQueue(a.Delivery, replyTime, Delivery.Working, func(err error) {
 			x.step(claim.BeatEnded{ID: a.ID, Err: err, Forgotten: errors.Is(err, ErrForgotten)})
 		})
 	case claim.Ack:
 		x.stateOf(a.ID) // the first that is heard of a claim, if its job is canceled
-		x.say(a.Delivery, claim.AckTime, Delivery.Done, func(err error) { x.step(claim.Acked{ID: a.ID, Err: err}) })
+		x.replyToQueue(a.Delivery, claim.AckTime, Delivery.Done, func(err error) { x.step(claim.Acked{ID: a.ID, Err: err}) })
 	case claim.Ask:
 		x.ask(x.stateOf(a.ID), a.Who)
 	case claim.Tell:
@@ -57,7 +57,7 @@ func (x *Executor) doOf(a claim.Action) {
 	case claim.Remove:
 		x.remove(x.stateOf(a.ID), a.Name)
 	case claim.ReadJournals:
-		x.begin(x.stateOf(a.ID), a.Names)
+		x.startReading(x.stateOf(a.ID), a.Names)
 	case claim.Flush:
 		x.stateOf(a.ID).dueAt = time.Time{}
 	case claim.Close:
@@ -93,6 +93,7 @@ func (x *Executor) fetch(job string) {
 	})
 }
 
+// chunkOf reads the description of a chunk, and checks its name and numbers.
 func chunkOf(body []byte) (c job.Chunk, err error) {
 	if err = json.Unmarshal(body, &c); err == nil {
 		err = job.CheckName(c.Job)
@@ -120,8 +121,8 @@ func NameOf(c *job.Chunk) claim.Chunk {
 	return claim.Chunk{Job: c.Job, Number: c.Number, Round: c.Round}
 }
 
-// say sends a word about a delivery, within a time.
-func (x *Executor) say(id claim.ID, within time.Duration, reply func(Delivery, context.Context) error, then func(error)) {
+// replyToQueue sends a reply about a delivery to the queue, in the background. then gets its error in the owner.
+func (x *Executor) replyToQueue(id claim.ID, within time.Duration, reply func(Delivery, context.Context) error, then func(error)) {
 	d := x.deliveries[id].Delivery
 	x.inBackground(func() func() {
 		ctx, cancel := x.bounded(x.ctx, within)
@@ -131,18 +132,20 @@ func (x *Executor) say(id claim.ID, within time.Duration, reply func(Delivery, c
 	})
 }
 
+// putBack returns a delivery to the queue, and tells people why.
 func (x *Executor) putBack(a claim.Return) {
-	x.note(a.Delivery, a.Why)
+	x.sayReturned(a.Delivery, a.Why)
 	reply := func(d Delivery, ctx context.Context) error { return d.Return(ctx, a.After) }
-	x.say(a.Delivery, replyTime, reply, func(error) {}) // the queue finds out by itself
+	x.replyToQueue(a.Delivery, replyTime, reply, func(error) {}) // the queue finds out by itself
 	delete(x.deliveries, a.Delivery)
 }
 
-func (x *Executor) note(id claim.ID, why string) {
+func (x *Executor) sayReturned(id claim.ID, why string) {
 	d := x.deliveries[id]
 	x.cfg.Say(fmt.Sprintf("chunk %v goes back: %s", &d.chunk, why))
 }
 
+// ask asks each of these workers, in the background, whether it holds the chunk.
 func (x *Executor) ask(d *claimState, who []string) {
 	for _, who := range who {
 		x.inBackground(func() func() {
@@ -169,6 +172,7 @@ func (x *Executor) tellAll(d *claimState, a claim.Tell) {
 	}
 }
 
+// sayDone announces that a chunk has its part, with the part's sums.
 func (x *Executor) sayDone(c claim.Chunk) {
 	for _, d := range x.states {
 		if !d.over && NameOf(&d.chunk) == c {
@@ -188,10 +192,10 @@ func partName(c *job.Chunk) string   { return job.PartName(c.Job, c.Number, c.Ro
 // journalName returns the object name of a claim's journal. It replaces the dot of the claim's name, because
 // a store adds its own suffix behind a dot.
 func journalName(c *job.Chunk, n claim.Name) string {
-	return workFolder(c) + swapLast(n.String(), ".", inJournals)
+	return workFolder(c) + swapLast(n.String(), ".", dotInJournals)
 }
 
-const inJournals = "_"
+const dotInJournals = "_"
 
 func swapLast(s, from, to string) string {
 	if at := strings.LastIndex(s, from); at >= 0 {
@@ -210,6 +214,7 @@ func (x *Executor) checkPart(d *claimState) {
 	})
 }
 
+// isThere reports whether the store has an object of this name.
 func isThere(ctx context.Context, s store.Store, name string) (bool, error) {
 	in, err := s.Open(ctx, name, 0, 1)
 	if err != nil {
@@ -222,7 +227,7 @@ func isThere(ctx context.Context, s store.Store, name string) (bool, error) {
 	return true, nil
 }
 
-// list lists the journals.
+// list lists the journals of a claim's chunk, in the background.
 func (x *Executor) list(d *claimState) {
 	x.inBackground(func() func() {
 		ctx, cancel := x.bounded(d.ctx, storeTime)
@@ -240,14 +245,14 @@ func (x *Executor) journals(ctx context.Context, c *job.Chunk) (names []claim.Na
 		if err != nil {
 			return nil, err
 		}
-		if n, ok := claim.ParseName(swapLast(object[len(folder):], inJournals, ".")); ok {
+		if n, ok := claim.ParseName(swapLast(object[len(folder):], dotInJournals, ".")); ok {
 			names = append(names, n)
 		}
 	}
 	return names, nil
 }
 
-// clean deletes the journals. Journals that stay are in nobody's way, because the part is there.
+// clean deletes the journals of a chunk whose part is there. Journals that stay do no harm.
 func (x *Executor) clean(d *claimState) {
 	x.inBackground(func() func() {
 		ctx, cancel := x.bounded(d.ctx, storeTime)

@@ -158,33 +158,33 @@ const (
 // An Executor runs the claims of one worker. Create one with [New]. Several goroutines may call its
 // methods, as each method's comment says.
 type Executor struct {
-	cfg   Config
-	news  chan func() // work and facts for the owner
-	took  chan taken
-	want  chan chan<- *Item // requests for an item, each with room for one
-	over  chan struct{}     // closed: there is no owner any more
-	joins chan struct{}
-	group errgroup.Group // all goroutines that the owner starts
+	cfg      Config
+	news     chan func() // work and facts for the owner
+	took     chan endedItem
+	requests chan chan<- *Item // requests for an item, each with room for one
+	over     chan struct{}     // closed: there is no owner any more
+	joins    chan struct{}
+	group    errgroup.Group // all goroutines that the owner starts
 
 	// The owner's.
-	ctx        context.Context
-	closing    context.Context // bounds the end of journals
-	hurry      context.CancelFunc
-	patience   clockwork.Timer // nil before it drains
-	machine    *claim.Machine
-	timer      clockwork.Timer
-	flying     int // running goroutines of group
-	leaving    bool
-	draining   bool
-	deliveries map[claim.ID]delivered
-	number     claim.ID        // of the latest delivery
-	fetching   context.Context // bounds fetches
-	stopFetch  context.CancelFunc
-	states     map[claim.ID]*claimState
-	begins     map[place]*begin
-	wanting    chan<- *Item
-	waiting    int           // bytes of unsaved results
-	later      []claim.Event // consequences of current actions
+	ctx           context.Context
+	closing       context.Context // bounds the end of journals
+	hurry         context.CancelFunc
+	patience      clockwork.Timer // nil before it drains
+	machine       *claim.Machine
+	timer         clockwork.Timer
+	flying        int // running goroutines of group
+	leaving       bool
+	draining      bool
+	deliveries    map[claim.ID]delivered
+	number        claim.ID        // of the latest delivery
+	fetching      context.Context // bounds fetches
+	stopFetch     context.CancelFunc
+	states        map[claim.ID]*claimState
+	begins        map[itemKey]*pendingCall
+	waitingCaller chan<- *Item
+	waiting       int           // bytes of unsaved results
+	later         []claim.Event // consequences of current actions
 }
 
 // New makes an executor that has no claims.
@@ -198,9 +198,9 @@ func New(cfg Config) (*Executor, error) {
 	}
 	machine.Step(cfg.Clock.Now(), claim.Connected{At: cfg.Connected})
 	return &Executor{
-		cfg: cfg, machine: machine, news: make(chan func()), took: make(chan taken), want: make(chan chan<- *Item),
+		cfg: cfg, machine: machine, news: make(chan func()), took: make(chan endedItem), requests: make(chan chan<- *Item),
 		over: make(chan struct{}), joins: make(chan struct{}, joinsAtOnce),
-		deliveries: make(map[claim.ID]delivered), states: make(map[claim.ID]*claimState), begins: make(map[place]*begin),
+		deliveries: make(map[claim.ID]delivered), states: make(map[claim.ID]*claimState), begins: make(map[itemKey]*pendingCall),
 	}, nil
 }
 
@@ -239,19 +239,19 @@ func (x *Executor) own() error {
 // next waits for news and handles it; false: the run is over. While too many results wait for the store,
 // it takes no further result.
 func (x *Executor) next() bool {
-	took, want := x.took, x.want
+	took, want := x.took, x.requests
 	if x.waiting >= x.cfg.bounds.waitingMost {
 		took = nil
 	}
-	if x.wanting != nil {
+	if x.waitingCaller != nil {
 		want = nil
 	}
 	select {
 	case f := <-x.news:
 		f()
 	case t := <-took:
-		x.take(t)
-	case x.wanting = <-want:
+		x.handleResult(t)
+	case x.waitingCaller = <-want:
 	case <-x.timer.Chan():
 	case <-x.ctx.Done():
 		return false

@@ -494,7 +494,7 @@ func TestJoin(t *testing.T) {
 	a, b, c := claim.Name{Turn: 1, Who: "a", Claim: 1}, claim.Name{Turn: 2, Who: "b", Claim: 1}, claim.Name{Turn: 3, Who: "c", Claim: 1}
 	w.journal(a, func(line int) bool { return line <= 20 })
 	w.journal(b, func(line int) bool { return line >= 10 })
-	j := joining{store: w.store, chunk: w.chunks[0], job: w.job("w"), plan: w.plan()}
+	j := partJoin{store: w.store, chunk: w.chunks[0], job: w.job("w"), plan: w.plan()}
 	for _, step := range []struct {
 		journals []claim.Name
 		want     claim.Outcome
@@ -536,7 +536,7 @@ func (w *world) journal(n claim.Name, which func(line int) bool) {
 		}
 		it := maker.Item(req)
 		l, _ := maker.Line(&promptfile.Result{Item: it, Value: w.reply(it), Lane: "m", Attempts: 1}, &sums)
-		must.Do(w.t, j.Write(w.t.Context(), text(&l)))
+		must.Do(w.t, j.Write(w.t.Context(), lineText(&l)))
 	}
 	must.Do(w.t, j.Close(w.t.Context()))
 }

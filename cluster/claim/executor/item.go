@@ -36,18 +36,18 @@ const (
 	unheard              // its call waited in vain to be let go, or there is no money for it
 )
 
-// place names an item.
-type place struct {
+// itemKey identifies an item among those of all claims.
+type itemKey struct {
 	id   claim.ID
 	item int
 }
 
-func (it *Item) place() place { return place{it.claim.id, it.number} }
+func (it *Item) key() itemKey { return itemKey{it.claim.id, it.number} }
 
-// begin is a call that waits for permission to leave.
-type begin struct {
-	answer chan<- bool // has room
-	gone   bool        // nobody waits for it
+// pendingCall is a call that waits for permission to leave.
+type pendingCall struct {
+	answer    chan<- bool // has room
+	abandoned bool        // nobody waits for it
 }
 
 // ErrRefused is the error of an item that may not be called here: another claim has its chunk, or
@@ -64,7 +64,7 @@ var errUnsent = errors.Join(ErrRefused, &provider.Error{Kind: provider.Canceled}
 func (x *Executor) Items() iter.Seq[*Item] {
 	return func(yield func(*Item) bool) {
 		for {
-			it := x.item()
+			it := x.nextItem()
 			if it == nil {
 				return
 			}
@@ -76,11 +76,11 @@ func (x *Executor) Items() iter.Seq[*Item] {
 	}
 }
 
-// item waits for the next item; nil: there are no more.
-func (x *Executor) item() *Item {
+// nextItem waits for the next item; nil: there are no more.
+func (x *Executor) nextItem() *Item {
 	given := make(chan *Item, 1)
 	select {
-	case x.want <- given:
+	case x.requests <- given:
 	case <-x.over:
 		return nil
 	}
@@ -94,7 +94,7 @@ func (x *Executor) item() *Item {
 
 // feed gives an item to a caller that waits for one, if there is an item.
 func (x *Executor) feed() (fed bool) {
-	if x.wanting == nil {
+	if x.waitingCaller == nil {
 		return false
 	}
 	if x.draining {
@@ -115,8 +115,8 @@ func (x *Executor) feed() (fed bool) {
 
 // give hands the waiting caller an item; nil: there are no more.
 func (x *Executor) give(it *Item) {
-	x.wanting <- it
-	x.wanting = nil
+	x.waitingCaller <- it
+	x.waitingCaller = nil
 }
 
 // Call makes one call of an item, if the item may be called. The stream calls it.
@@ -137,8 +137,8 @@ func (x *Executor) Call(ctx context.Context, it *Item) (provider.Reply, error) {
 	return reply, err
 }
 
-// reserve sets aside the money for a call, if its job has a cap. paid must be told how the call ended. Without the money
-// funded is false: the call must not be made, and the item counts as one that was not run.
+// reserve sets aside the money for a call, if its job has a cap. The caller reports the end of the call to paid. Without
+// the money funded is false: the call must not be made, and the item counts as one that was not run.
 func (x *Executor) reserve(ctx context.Context, it *Item) (paid func(provider.Reply, error), funded bool) {
 	if it.job.Reserve == nil {
 		return func(provider.Reply, error) {}, true
@@ -151,13 +151,13 @@ func (x *Executor) reserve(ctx context.Context, it *Item) (paid func(provider.Re
 	return paid, err == nil
 }
 
-// mayLeave reports whether a call of an item may leave. While the owner of the chunk is in doubt, it waits for
-// beginTime at most, or until ctx ends.
+// mayLeave asks whether a call of an item may leave. While it is in doubt who has the chunk, it waits for beginTime at
+// most, or until ctx ends.
 func (x *Executor) mayLeave(ctx context.Context, it *Item) bool {
 	x.missed(it)
 	it.stage = unheard
 	answer := make(chan bool, 1)
-	p, b := it.place(), &begin{answer: answer}
+	p, b := it.key(), &pendingCall{answer: answer}
 	if !x.tell(func() {
 		x.begins[p] = b
 		x.step(claim.Begun{ID: p.id, Item: p.item})
@@ -177,7 +177,7 @@ func (x *Executor) mayLeave(ctx context.Context, it *Item) bool {
 	case <-ctx.Done():
 	case <-x.over:
 	}
-	x.tell(func() { x.unheard(p, b) })
+	x.tell(func() { x.forgetCall(p, b) })
 	return false
 }
 
@@ -186,35 +186,35 @@ func (x *Executor) mayLeave(ctx context.Context, it *Item) bool {
 func (x *Executor) missed(it *Item) {
 	if it.stage == calls {
 		it.stage = waits
-		p := it.place()
+		p := it.key()
 		x.hear(claim.Missed{ID: p.id, Item: p.item})
 	}
 }
 
-// unheard forgets a call for which nobody waits any more.
-func (x *Executor) unheard(p place, b *begin) {
+// forgetCall forgets a call for which nobody waits any more.
+func (x *Executor) forgetCall(p itemKey, b *pendingCall) {
 	if x.begins[p] == b {
-		b.gone = true
+		b.abandoned = true
 		return
 	}
 	x.step(claim.Missed{ID: p.id, Item: p.item}) // the call was let go just now, and nobody makes it
 }
 
-// answer lets a call go, or refuses it.
-func (x *Executor) answer(p place, goes bool) {
+// answerCall lets a call go, or refuses it.
+func (x *Executor) answerCall(p itemKey, goes bool) {
 	b := x.begins[p]
 	delete(x.begins, p)
 	if b == nil {
 		return
 	}
 	b.answer <- goes
-	if b.gone && goes {
+	if b.abandoned && goes {
 		x.later = append(x.later, claim.Missed{ID: p.id, Item: p.item})
 	}
 }
 
-// taken is an item that has ended, and its line.
-type taken struct {
+// endedItem is an item that has ended, and its line.
+type endedItem struct {
 	it   *Item
 	line []byte // without the line feed; nil: it has none
 }
@@ -222,7 +222,7 @@ type taken struct {
 // Took takes the result of an item, and brings its line to the journal. Only the goroutine of the
 // stream's results calls it. It waits while the store is slow.
 func (x *Executor) Took(res *Result) {
-	t := taken{it: res.Item}
+	t := endedItem{it: res.Item}
 	if t.it.stage != refused && t.it.stage != unheard {
 		t.line = x.lineOf(res)
 	}
@@ -244,7 +244,7 @@ func (x *Executor) lineOf(res *Result) []byte {
 	if !ended {
 		return nil
 	}
-	line := text(&l)
+	line := lineText(&l)
 	if most := x.cfg.bounds.lineMost; len(line) > most {
 		line = tooLong(l, len(line), most)
 	}
@@ -259,20 +259,21 @@ func tooLong(l journal.Line, size, most int) []byte {
 		Code:    provider.Unknown.String(),
 		Message: fmt.Sprintf("the line of its result has %d bytes, and %d are the most", size, most),
 	}
-	return text(&l)
+	return lineText(&l)
 }
 
-// take is Took in the owner. A result that the journal does not take any more counts as none.
-func (x *Executor) take(t taken) {
-	d, p := t.it.claim, t.it.place()
+// handleResult does in the owner what Took began: it reports the item's end and queues its line. A result that the
+// journal does not take any more counts as none.
+func (x *Executor) handleResult(t endedItem) {
+	d, p := t.it.claim, t.it.key()
 	switch {
 	case t.it.stage == refused:
 	case t.line == nil || d.ended:
 		x.step(claim.Unrun{ID: p.id, Item: p.item})
 	default:
 		x.step(claim.Took{ID: p.id, Item: p.item})
-		x.keep(d, t.line)
+		x.queueLine(d, t.line)
 	}
 	d.out--
-	x.drop(d)
+	x.dropIfDone(d)
 }

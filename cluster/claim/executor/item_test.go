@@ -53,7 +53,7 @@ func TestAnItemThatIsAskedAgainWaits(t *testing.T) {
 		for f := range x.news {
 			f()
 			for p := range x.begins { // there is no claim: the test lets each call leave
-				x.answer(p, true)
+				x.answerCall(p, true)
 			}
 		}
 	}()

@@ -111,7 +111,7 @@ func TestProcessesAreKilled(t *testing.T) {
 func leftByTheLiving(journals, killed []string) (left []string) {
 	theirs := map[string]bool{}
 	for _, j := range journals {
-		theirs[path.Dir(j)] = theirs[path.Dir(j)] || slices.ContainsFunc(killed, func(who string) bool { return strings.Contains(path.Base(j), "-"+who+inJournals) })
+		theirs[path.Dir(j)] = theirs[path.Dir(j)] || slices.ContainsFunc(killed, func(who string) bool { return strings.Contains(path.Base(j), "-"+who+dotInJournals) })
 	}
 	for _, j := range journals {
 		if !theirs[path.Dir(j)] {

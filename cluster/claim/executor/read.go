@@ -15,15 +15,15 @@ import (
 	"github.com/headrace/headrace/cluster/store"
 )
 
-// reading holds the inputs for reading a chunk.
-type reading struct {
-	job  *Job
-	ours func(key string) bool // whether an item is one of the chunk's round
-	done map[string]bool       // the keys of items that have ended
+// chunkReading holds the inputs for reading a chunk.
+type chunkReading struct {
+	job     *Job
+	inRound func(key string) bool // whether an item is one of the chunk's round
+	done    map[string]bool       // the keys of items that have ended
 }
 
-// begin finds out which items of a chunk are left to do, and begins to read them.
-func (x *Executor) begin(d *claimState, names []claim.Name) {
+// startReading finds out which items of a chunk are left to do, and begins to read them.
+func (x *Executor) startReading(d *claimState, names []claim.Name) {
 	x.inBackground(func() func() {
 		r, err := x.prepare(d, names)
 		gone := errors.Is(err, store.ErrMissing)
@@ -43,32 +43,33 @@ func (x *Executor) begin(d *claimState, names []claim.Name) {
 }
 
 // prepare opens a claim's job, and finds the items of its round that have no line in these
-// journals. The error is [store.ErrMissing] only if a journal is gone: see apart. Once the job is
+// journals. The error is [store.ErrMissing] only if a journal is gone: see hideKind. Once the job is
 // open the result has it even with an error, so that the claim closes it.
-func (x *Executor) prepare(d *claimState, names []claim.Name) (r reading, err error) {
+func (x *Executor) prepare(d *claimState, names []claim.Name) (r chunkReading, err error) {
 	if r.job, err = x.cfg.Open(d.ctx, d.chunk.Job); err != nil {
-		return r, fmt.Errorf("executor: job %s: %w", d.chunk.Job, apart(err))
+		return r, fmt.Errorf("executor: job %s: %w", d.chunk.Job, hideKind(err))
 	}
-	r.ours = func(string) bool { return true }
+	r.inRound = func(string) bool { return true }
 	if d.chunk.Round > 0 {
-		if r.ours, err = r.job.Again(d.ctx, d.chunk); err != nil {
-			return r, fmt.Errorf("executor: what of %v is tried again: %w", &d.chunk, apart(err))
+		if r.inRound, err = r.job.Again(d.ctx, d.chunk); err != nil {
+			return r, fmt.Errorf("executor: what of %v is tried again: %w", &d.chunk, hideKind(err))
 		}
 	}
 	r.done = make(map[string]bool)
 	for _, n := range names {
-		if err := x.ended(d.ctx, journalName(&d.chunk, n), r.done); err != nil {
+		if err := x.noteEnded(d.ctx, journalName(&d.chunk, n), r.done); err != nil {
 			return r, err
 		}
 	}
 	return r, nil
 }
 
-// apart keeps something missing elsewhere from looking like a journal that is gone.
-func apart(err error) error { return errors.New(err.Error()) }
+// hideKind returns an error of the same text and of no kind, so that something missing elsewhere does not look like a
+// journal that is gone.
+func hideKind(err error) error { return errors.New(err.Error()) }
 
-// ended records the keys of items that have a line in a journal. A torn line, as after a loss of power, does not count.
-func (x *Executor) ended(ctx context.Context, name string, done map[string]bool) error {
+// noteEnded records the keys of items that have a line in a journal. A torn line, as after a loss of power, does not count.
+func (x *Executor) noteEnded(ctx context.Context, name string, done map[string]bool) error {
 	var (
 		parser journal.Parser
 		whole  []byte
@@ -86,7 +87,7 @@ func (x *Executor) ended(ctx context.Context, name string, done map[string]bool)
 }
 
 // read reads the items of a chunk that have not ended, as they are wanted.
-func (x *Executor) read(d *claimState, r reading) {
+func (x *Executor) read(d *claimState, r chunkReading) {
 	x.inBackground(func() func() {
 		plan, err := x.readAll(d, r)
 		return func() {
@@ -99,7 +100,7 @@ func (x *Executor) read(d *claimState, r reading) {
 	})
 }
 
-// readOut reports that everything has been read and given.
+// readOut tells the machine once all items of a chunk have been read and given to the stream.
 func (x *Executor) readOut(d *claimState) {
 	if d.read && len(d.ready) == 0 {
 		x.step(claim.ReadOut{ID: d.id})
@@ -108,16 +109,16 @@ func (x *Executor) readOut(d *claimState) {
 
 // readAll reads a chunk, and brings each item that has not ended to the owner. It waits while
 // readAhead items are ready. The plan that it returns counts the items that had ended before, too.
-func (x *Executor) readAll(d *claimState, r reading) (p plan, err error) {
+func (x *Executor) readAll(d *claimState, r chunkReading) (p plan, err error) {
 	for req, err := range r.job.Read(d.ctx, d.chunk) {
 		var bad *prompts.LineError
 		switch {
 		case errors.As(err, &bad):
-			p.note(bad, r.ours)
+			p.note(bad, r.inRound)
 			continue
 		case err != nil:
 			return p, err
-		case !r.ours(req.Key):
+		case !r.inRound(req.Key):
 			continue
 		}
 		p.items++
@@ -134,7 +135,7 @@ func (x *Executor) readAll(d *claimState, r reading) (p plan, err error) {
 	return p, nil
 }
 
-// note adds a line that is not asked to the plan.
+// note adds a bad line of the chunk's round to the plan: it gets a line in the part, and no call.
 func (p *plan) note(bad *prompts.LineError, ours func(string) bool) {
 	if ours(bad.Key()) {
 		p.items++
@@ -142,8 +143,8 @@ func (p *plan) note(bad *prompts.LineError, ours func(string) bool) {
 	}
 }
 
-// joining holds the inputs of a part.
-type joining struct {
+// partJoin holds the inputs of a part.
+type partJoin struct {
 	store    store.Store
 	chunk    job.Chunk
 	job      *Job
@@ -154,7 +155,7 @@ type joining struct {
 // join makes the part of a chunk from its journals. Few are made at once, because each takes up to parts.JoinBytes
 // bytes of memory.
 func (x *Executor) join(d *claimState, names []claim.Name) {
-	j := joining{store: x.cfg.Store, chunk: d.chunk, job: d.job, plan: d.plan, journals: names}
+	j := partJoin{store: x.cfg.Store, chunk: d.chunk, job: d.job, plan: d.plan, journals: names}
 	x.inBackground(func() func() {
 		select {
 		case x.joins <- struct{}{}:
@@ -174,7 +175,7 @@ func (x *Executor) join(d *claimState, names []claim.Name) {
 
 // make writes the part, if nothing of it is missing. If something is, another worker may have made the part and
 // deleted the journals meanwhile.
-func (j *joining) make(ctx context.Context) (sums parts.Sums, outcome claim.Outcome, err error) {
+func (j *partJoin) make(ctx context.Context) (sums parts.Sums, outcome claim.Outcome, err error) {
 	sums, err = j.write(ctx)
 	switch {
 	case err == nil:
@@ -191,10 +192,11 @@ func (j *joining) make(ctx context.Context) (sums parts.Sums, outcome claim.Outc
 	return sums, claim.Incomplete, fmt.Errorf("executor: part of %v: %w", &j.chunk, err)
 }
 
-func (j *joining) write(ctx context.Context) (parts.Sums, error) {
+// write joins the lines of all journals, and those of bad lines, into the part.
+func (j *partJoin) write(ctx context.Context) (parts.Sums, error) {
 	sources := make([]iter.Seq2[[]byte, error], 0, len(j.journals)+1)
 	for _, n := range j.journals {
-		sources = append(sources, whatIsThere(store.ReadJournal(ctx, j.store, journalName(&j.chunk, n))))
+		sources = append(sources, ignoreMissing(store.ReadJournal(ctx, j.store, journalName(&j.chunk, n))))
 	}
 	joined, err := parts.Join(0, append(sources, j.badLines)...)
 	if err != nil {
@@ -203,8 +205,8 @@ func (j *joining) write(ctx context.Context) (parts.Sums, error) {
 	return parts.Write(ctx, j.store, &j.chunk, j.plan.items, joined)
 }
 
-// whatIsThere treats a journal that is gone as one that ends. The count then shows the missing lines.
-func whatIsThere(lines iter.Seq2[[]byte, error]) iter.Seq2[[]byte, error] {
+// ignoreMissing yields lines, and takes a journal that is gone for one that ends. The count then shows the missing lines.
+func ignoreMissing(lines iter.Seq2[[]byte, error]) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		for line, err := range lines {
 			if errors.Is(err, store.ErrMissing) || !yield(line, err) {
@@ -215,17 +217,17 @@ func whatIsThere(lines iter.Seq2[[]byte, error]) iter.Seq2[[]byte, error] {
 }
 
 // badLines yields the lines of items that are not asked. No journal has them, because each reader of the chunk finds them.
-func (j *joining) badLines(yield func([]byte, error) bool) {
+func (j *partJoin) badLines(yield func([]byte, error) bool) {
 	for _, bad := range j.plan.bad {
 		l := j.job.BadLine(bad)
-		if !yield(text(&l), nil) {
+		if !yield(lineText(&l), nil) {
 			return
 		}
 	}
 }
 
-// text returns a line without its line feed.
-func text(l *journal.Line) []byte {
+// lineText returns a line without its line feed.
+func lineText(l *journal.Line) []byte {
 	line := journal.AppendLine(nil, l)
 	return line[:len(line)-1]
 }

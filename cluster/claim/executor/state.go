@@ -29,7 +29,7 @@ type claimState struct {
 	out    int               // items in the stream
 
 	journal store.Journal
-	queue   []work // work for the journal, one piece after the other
+	queue   []journalTask // work for the journal, one piece after the other
 	busy    bool
 	ended   bool // nothing more is written
 	lines   [][]byte
@@ -40,8 +40,8 @@ type claimState struct {
 	footer []byte // of the part that it made, as JSON
 }
 
-// work is one task for a journal; nil: there is no journal. The owner runs the function that it returns.
-type work func(store.Journal) (then func())
+// journalTask is one task for a journal; nil: there is no journal. The owner runs the function that it returns.
+type journalTask func(store.Journal) (then func())
 
 // stateOf returns the state of a claim, and sets it up when the machine first names the claim.
 func (x *Executor) stateOf(id claim.ID) *claimState {
@@ -64,15 +64,15 @@ func (d *claimState) next() *Item {
 	return it
 }
 
-// inTurn runs w on the journal once all earlier work is done.
-func (x *Executor) inTurn(d *claimState, w work) {
+// queueTask has w run on the claim's journal once all earlier tasks are done.
+func (x *Executor) queueTask(d *claimState, w journalTask) {
 	d.queue = append(d.queue, w)
-	x.turn(d)
+	x.runNextTask(d)
 }
 
-// turn starts the next work on a claim's journal, unless one is under way. So the works on a
-// journal run one at a time, in their order.
-func (x *Executor) turn(d *claimState) {
+// runNextTask starts the next task on a claim's journal, unless one is under way. So the tasks of a journal run one at a
+// time, in their order.
+func (x *Executor) runNextTask(d *claimState) {
 	if d.busy || len(d.queue) == 0 || x.leaving { // leave does the rest
 		return
 	}
@@ -83,8 +83,8 @@ func (x *Executor) turn(d *claimState) {
 		return func() {
 			d.busy = false
 			then()
-			x.turn(d)
-			x.drop(d)
+			x.runNextTask(d)
+			x.dropIfDone(d)
 		}
 	})
 }
@@ -92,7 +92,7 @@ func (x *Executor) turn(d *claimState) {
 // create makes the claim's journal.
 func (x *Executor) create(d *claimState, name claim.Name) {
 	object := journalName(&d.chunk, name)
-	x.inTurn(d, func(store.Journal) func() {
+	x.queueTask(d, func(store.Journal) func() {
 		j, err := store.CreateJournal(x.ctx, x.cfg.Store, object, x.cfg.Journal)
 		return func() {
 			d.journal = j
@@ -108,7 +108,7 @@ func (x *Executor) create(d *claimState, name claim.Name) {
 // remove deletes the claim's journal.
 func (x *Executor) remove(d *claimState, name claim.Name) {
 	object := journalName(&d.chunk, name)
-	x.inTurn(d, func(j store.Journal) func() {
+	x.queueTask(d, func(j store.Journal) func() {
 		ctx, cancel := x.bounded(x.ctx, storeTime)
 		defer cancel()
 		closeJournal(ctx, j)
@@ -126,8 +126,8 @@ func closeJournal(ctx context.Context, j store.Journal) {
 	}
 }
 
-// keep queues a line for the journal.
-func (x *Executor) keep(d *claimState, line []byte) {
+// queueLine queues a line for the journal.
+func (x *Executor) queueLine(d *claimState, line []byte) {
 	if d.ended || d.over || d.journal == nil {
 		return
 	}
@@ -158,27 +158,28 @@ func (x *Executor) commit() (wake time.Time) {
 func (x *Executor) write(d *claimState) {
 	lines, size := d.lines, d.bytes
 	d.lines, d.bytes, d.writing = nil, 0, true
-	x.inTurn(d, func(j store.Journal) func() {
+	x.queueTask(d, func(j store.Journal) func() {
 		err := x.save(d.ctx, j, lines)
 		return func() {
 			x.waiting -= size
 			d.writing = false
-			x.wrote(d, len(lines), err)
+			x.handleWritten(d, len(lines), err)
 		}
 	})
 }
 
-func (x *Executor) wrote(d *claimState, lines int, err error) {
+// handleWritten reports to the machine that lines were saved, or that the journal broke.
+func (x *Executor) handleWritten(d *claimState, lines int, err error) {
 	if err == nil {
 		x.step(claim.Saved{ID: d.id, Lines: lines})
 		return
 	}
-	x.stop(d)
+	x.stopLines(d)
 	x.step(claim.JournalBroke{ID: d.id, Err: err})
 }
 
-// stop takes no more lines, and drops the waiting ones.
-func (x *Executor) stop(d *claimState) {
+// stopLines refuses further lines for a journal, and drops the waiting ones.
+func (x *Executor) stopLines(d *claimState) {
 	x.waiting -= d.bytes
 	d.ended, d.lines, d.bytes = true, nil, 0
 }
@@ -222,7 +223,7 @@ func (x *Executor) close(d *claimState) {
 		x.write(d)
 	}
 	d.ended = true
-	x.inTurn(d, func(j store.Journal) func() {
+	x.queueTask(d, func(j store.Journal) func() {
 		ctx, cancel := x.bounded(x.closing, closeTime)
 		defer cancel()
 		x.flush(ctx, j)
@@ -237,8 +238,8 @@ func (x *Executor) close(d *claimState) {
 	})
 }
 
-// flush tries for as long as there is time, because unsaved items must be called again. It gives up on a
-// journal that cannot even be synced.
+// flush saves all lines of a journal, and tries again until ctx ends: unsaved items must be called again. It gives up on
+// a journal that cannot even be synced.
 func (x *Executor) flush(ctx context.Context, j store.Journal) {
 	for j.Flush(ctx) != nil && j.Sync(ctx) == nil {
 		select {
@@ -249,9 +250,9 @@ func (x *Executor) flush(ctx context.Context, j store.Journal) {
 	}
 }
 
-// forget ends a claim.
+// forget ends a claim that the machine has forgotten: it drops the claim's lines and deliveries, and closes its journal.
 func (x *Executor) forget(d *claimState) {
-	x.stop(d)
+	x.stopLines(d)
 	d.over, d.ready = true, nil
 	d.end()
 	for id, had := range x.deliveries {
@@ -259,7 +260,7 @@ func (x *Executor) forget(d *claimState) {
 			delete(x.deliveries, id)
 		}
 	}
-	x.inTurn(d, func(j store.Journal) func() {
+	x.queueTask(d, func(j store.Journal) func() {
 		ctx, cancel := x.bounded(x.ctx, leaveTime)
 		defer cancel()
 		closeJournal(ctx, j)
@@ -267,8 +268,8 @@ func (x *Executor) forget(d *claimState) {
 	})
 }
 
-// drop removes the state of a claim that nothing needs any more.
-func (x *Executor) drop(d *claimState) {
+// dropIfDone removes the state of a claim that nothing needs any more.
+func (x *Executor) dropIfDone(d *claimState) {
 	if !d.over || d.busy || len(d.queue) > 0 || d.out > 0 || x.states[d.id] == nil {
 		return
 	}
