@@ -68,7 +68,7 @@ var (
 // New returns the law of a lane. The worker's name must be new with each life of its process: the keeper ignores an ask
 // whose number it has heard before.
 func New(worker, job, limit string) *Law {
-	return &Law{worker: worker, job: job, limit: limit, out: map[uint64]call{}, reports: reports{first: 1}, asks: asks{flow: flowFirst}}
+	return &Law{worker: worker, job: job, limit: limit, out: map[uint64]call{}, reports: reports{first: 1}, asks: asks{flow: firstFlow}}
 }
 
 // NewWeighed returns the law of a lane whose calls are no job's. Its asks say the weight of their holder.
@@ -119,14 +119,15 @@ func (l *Law) Sent(now time.Time, c limiter.Cost, beside int) limiter.Ticket {
 
 const latencyWeight = 0.05 // weight of a new end in the smoothed latency: some twenty calls
 
-// Ended is part of [machine.Leader].
+// Ended is part of [machine.Leader]. It reports the end of a call to the keeper. The permit of a call that did not leave
+// returns to the hand if it is still good.
 func (l *Law) Ended(now time.Time, k limiter.Ticket, o machine.Outcome) {
 	c, known := l.out[k.Number]
 	if !known {
 		return
 	}
 	delete(l.out, k.Number)
-	if o.Unsent && o.Signal == machine.Nothing && l.back(now, c) {
+	if o.Unsent && o.Signal == machine.Nothing && l.putBack(now, c) {
 		return
 	}
 	took := now.Sub(c.left).Seconds()
@@ -147,20 +148,20 @@ func (l *Law) Ended(now time.Time, k limiter.Ticket, o machine.Outcome) {
 // drop gives up the permits of older waves, or older keepers, than those given.
 func (l *Law) drop(now time.Time, epoch, wave uint64) {
 	for _, p := range l.hand.dropOlder(epoch, wave) {
-		l.unused(now, p)
+		l.reportUnused(now, p)
 	}
 }
 
 // expire gives up the permits that are no longer good.
 func (l *Law) expire(now time.Time) {
 	for _, p := range l.hand.dropExpired(now) {
-		l.unused(now, p)
+		l.reportUnused(now, p)
 	}
 }
 
-// unused reports a permit that is given up. If the keeper may have heard that a call left with it, the report says that
+// reportUnused reports a permit that is given up. If the keeper may have heard that a call left with it, the report says that
 // the call ended unsent.
-func (l *Law) unused(now time.Time, p inHand) {
+func (l *Law) reportUnused(now time.Time, p inHand) {
 	r := Report{Epoch: p.epoch, Number: p.Number, Unused: true}
 	switch {
 	case p.report == 0:
@@ -172,19 +173,19 @@ func (l *Law) unused(now time.Time, p inHand) {
 	}
 }
 
-// spare gives up permits that came back and that no call waits for. Permits in hand leave later than calls granted
+// dropSpare gives up permits that came back and that no call waits for. Permits in hand leave later than calls granted
 // after them, and the headers of those calls count what has left before. So fewer permits in hand make headers truer.
-func (l *Law) spare(now time.Time, waiting int) {
-	for _, p := range l.hand.dropBack(waiting) {
-		l.unused(now, p)
+func (l *Law) dropSpare(now time.Time, waiting int) {
+	for _, p := range l.hand.dropReturned(waiting) {
+		l.reportUnused(now, p)
 	}
 }
 
-// back returns a permit to the hand if its call was let go before it left, so that the next call may leave with it. A
+// putBack returns a permit to the hand if its call was let go before it left, so that the next call may leave with it. A
 // chunk that is given up has hundreds of such calls. Each new permit would cost others one, for the time it takes to
 // ask and to report. back reports whether the permit is still good. It refuses a probe's permit, as the keeper waits
 // for the probe's end.
-func (l *Law) back(now time.Time, c call) bool {
+func (l *Law) putBack(now time.Time, c call) bool {
 	p := c.of
 	if p.Probe || p.epoch != l.epoch || p.wave != l.wave || !now.Before(p.until) || len(l.hand.permits) >= MaxPermits {
 		return false
@@ -218,11 +219,11 @@ func (l *Law) Hear(now time.Time, payload any) (r limiter.Reply) {
 	switch w := payload.(type) {
 	case *Give:
 		if w.Validate() == nil && w.Worker == l.worker && w.Job == l.job && w.Limit == l.limit && w.Epoch >= l.epoch {
-			return l.given(now, w)
+			return l.takeGive(now, w)
 		}
 	case *Cool:
 		if w.Validate() == nil && w.Limit == l.limit && w.Epoch >= l.epoch {
-			return l.cooled(now, w)
+			return l.takeCool(now, w)
 		}
 	case *Pace:
 		l.pace = *w
@@ -230,18 +231,18 @@ func (l *Law) Hear(now time.Time, payload any) (r limiter.Reply) {
 	return r
 }
 
-// believe follows a later keeper. Permits of an earlier one stay in hand.
-func (l *Law) believe(epoch uint64) {
+// followKeeper begins to obey a later keeper. Permits of an earlier one stay in hand.
+func (l *Law) followKeeper(epoch uint64) {
 	if epoch > l.epoch {
 		l.epoch, l.wave, l.got = epoch, 0, 0
 	}
 }
 
-// given takes the permits of a give. It reports a permit as unused if it is void, or no longer
+// takeGive takes the permits of a give. It reports a permit as unused if it is void, or no longer
 // good, or there is no room for it. A permit whose number is not above the latest one changes
 // nothing.
-func (l *Law) given(now time.Time, g *Give) (r limiter.Reply) {
-	l.believe(g.Epoch)
+func (l *Law) takeGive(now time.Time, g *Give) (r limiter.Reply) {
+	l.followKeeper(g.Epoch)
 	l.answered = l.answered || g.Answered
 	r.Answered = l.answered
 	if g.Wave > l.wave {
@@ -258,7 +259,7 @@ func (l *Law) given(now time.Time, g *Give) (r limiter.Reply) {
 		l.asks.came++
 		x := inHand{Permit: p, epoch: g.Epoch, wave: g.Wave, until: until}
 		if g.Wave < l.wave || !now.Before(until) || len(l.hand.permits) >= MaxPermits {
-			l.unused(now, x)
+			l.reportUnused(now, x)
 			continue
 		}
 		l.hand.add(x)
@@ -278,10 +279,10 @@ func (l *Law) heard(now time.Time, seq uint64) (until time.Time) {
 		}
 		l.reports.heard(s.report)
 		if way := now.Sub(s.at).Seconds(); s.seq == a.seq {
-			if a.way == 0 {
-				a.way = way
+			if a.roundTrip == 0 {
+				a.roundTrip = way
 			}
-			a.way += wayWeight * (way - a.way)
+			a.roundTrip += roundTripWeight * (way - a.roundTrip)
 		}
 		return s.at.Add(Life)
 	}
@@ -296,11 +297,11 @@ func (l *Law) newWave(now time.Time, wave uint64) (resume bool) {
 	return resume
 }
 
-// cooled voids the permits of older waves, and stops the lane or resumes it. It ignores an older
+// takeCool voids the permits of older waves, and stops the lane or resumes it. It ignores an older
 // wave, and a message that says nothing new.
-func (l *Law) cooled(now time.Time, c *Cool) (r limiter.Reply) {
+func (l *Law) takeCool(now time.Time, c *Cool) (r limiter.Reply) {
 	later := c.Epoch > l.epoch
-	l.believe(c.Epoch)
+	l.followKeeper(c.Epoch)
 	if c.Wave < l.wave || c.Wave == l.wave && !later && (c.Stopped == nil) == !l.stopped {
 		return r // it is old, or was heard before
 	}
@@ -371,8 +372,8 @@ func (h *hand) dropOlder(epoch, wave uint64) []inHand {
 	return h.drop(func(p *inHand) bool { return p.epoch < epoch || p.epoch == epoch && p.wave < wave })
 }
 
-// dropBack takes out all but keep of the permits that came back.
-func (h *hand) dropBack(keep int) []inHand {
+// dropReturned takes out all but keep of the permits that came back.
+func (h *hand) dropReturned(keep int) []inHand {
 	return h.drop(func(p *inHand) bool {
 		if p.report > 0 {
 			keep--
@@ -400,8 +401,8 @@ func (h *hand) drop(gone func(*inHand) bool) (out []inHand) {
 	return out
 }
 
-// until returns the time at which the first permit in hand expires; zero: there is none.
-func (h *hand) until() (first time.Time) {
+// firstExpiry returns the time at which the first permit in hand expires; zero: there is none.
+func (h *hand) firstExpiry() (first time.Time) {
 	for i := range h.permits {
 		if at := h.permits[i].until; first.IsZero() || at.Before(first) {
 			first = at

@@ -106,7 +106,7 @@ func TestCostsAreRoundedUp(t *testing.T) {
 func TestEveryNumberHasAWord(t *testing.T) {
 	seen := map[string]bool{}
 	for s := machine.Nothing; s <= machine.Exhausted; s++ {
-		if w := word(signals, s); seen[w] {
+		if w := wordOf(signals, s); seen[w] {
 			t.Errorf("signal %v has the word %q of another", s, w)
 		} else {
 			seen[w] = true
@@ -116,7 +116,7 @@ func TestEveryNumberHasAWord(t *testing.T) {
 		t.Errorf("the core has a signal %v, which has no word", s)
 	}
 	for d := limiter.Requests; d <= limiter.OutputTokens; d++ {
-		if word(dimensions, d) == "" {
+		if wordOf(dimensions, d) == "" {
 			t.Errorf("dimension %v has no word", d)
 		}
 	}

@@ -41,12 +41,14 @@ func (c Cost) Limiter() limiter.Cost {
 	return limiter.Cost(c)
 }
 
-// costMost is more than any call draws.
-const costMost = 1e12
+// maxCost is more than any call draws.
+const maxCost = 1e12
 
-func (c Cost) valid() bool { return within(c.Requests) && within(c.Input) && within(c.Output) }
+func (c Cost) valid() bool {
+	return isValidAmount(c.Requests) && isValidAmount(c.Input) && isValidAmount(c.Output)
+}
 
-func within(x float64) bool { return x >= 0 && x <= costMost } // false of NaN
+func isValidAmount(x float64) bool { return x >= 0 && x <= maxCost } // false of NaN
 
 // An Outcome is a [machine.Outcome] as it goes over the bus, with the cause as text. No key,
 // prompt or answer is in it.
@@ -104,8 +106,8 @@ var dimensions = []string{
 	limiter.OutputTokens: "out",
 }
 
-// word returns the word of a number; the first word for a number that has none.
-func word[N ~uint8](words []string, n N) string {
+// wordOf returns the word of a number; the first word for a number that has none.
+func wordOf[N ~uint8](words []string, n N) string {
 	if int(n) < len(words) {
 		return words[n]
 	}
@@ -115,8 +117,8 @@ func word[N ~uint8](words []string, n N) string {
 // OutcomeOf returns o as it goes over the bus.
 func OutcomeOf(o machine.Outcome) *Outcome {
 	w := &Outcome{
-		Signal: word(signals, o.Signal), Latency: o.Latency, Directed: o.Directed, RetryAfter: o.RetryAfter, Unclear: o.Unclear,
-		Timeout: o.Timeout, Way: o.Way, Unsent: o.Unsent, Slow: o.Slow, On: word(dimensions, o.On), Again: o.Again,
+		Signal: wordOf(signals, o.Signal), Latency: o.Latency, Directed: o.Directed, RetryAfter: o.RetryAfter, Unclear: o.Unclear,
+		Timeout: o.Timeout, Way: o.Way, Unsent: o.Unsent, Slow: o.Slow, On: wordOf(dimensions, o.On), Again: o.Again,
 		Alike: o.Alike, First: o.First, Later: o.Later, Account: o.Account, OnlyIfFirst: o.Signal == machine.Exhausted && o.Alike != 0,
 		Cause: CauseOf(o.Cause),
 	}
@@ -126,7 +128,7 @@ func OutcomeOf(o machine.Outcome) *Outcome {
 	}
 	for _, s := range o.Sightings[:min(len(o.Sightings), MaxSightings)] {
 		w.Sightings = append(w.Sightings, Sighting{
-			On: word(dimensions, s.Dimension), Limit: s.Limit, Window: s.Window, Remaining: s.Remaining, Reset: s.Reset, HasReset: s.HasReset, Said: s.Said,
+			On: wordOf(dimensions, s.Dimension), Limit: s.Limit, Window: s.Window, Remaining: s.Remaining, Reset: s.Reset, HasReset: s.HasReset, Said: s.Said,
 		})
 	}
 	return w
@@ -154,7 +156,7 @@ func (w *Outcome) Machine() (o machine.Outcome, err error) {
 		o.Cause = w.Cause
 	}
 	if w.Actual != nil {
-		if !w.Actual.valid() || !within(w.Cached) {
+		if !w.Actual.valid() || !isValidAmount(w.Cached) {
 			return o, fmt.Errorf("%w: outcome: no call draws %v", ErrMessage, *w.Actual)
 		}
 		o.Measured, o.Actual, o.Cached = true, w.Actual.Limiter(), w.Cached
@@ -202,21 +204,22 @@ func CauseOf(err error) *Cause {
 		return c // it came over the bus
 	}
 	c := &Cause{
-		Text: cut(err.Error()), Wait: errors.Is(err, machine.ErrWaitTooLong),
+		Text: truncate(err.Error()), Wait: errors.Is(err, machine.ErrWaitTooLong),
 		Silent: errors.Is(err, machine.ErrNoAnswer), Outage: errors.Is(err, machine.ErrOutage),
 	}
 	var kind provider.Kind
 	var fault *provider.Error
 	switch {
 	case errors.As(err, &fault):
-		c.Kind, c.Status, c.Code = fault.Kind.String(), fault.Status, cut(fault.Code)
+		c.Kind, c.Status, c.Code = fault.Kind.String(), fault.Status, truncate(fault.Code)
 	case errors.As(err, &kind):
 		c.Kind = kind.String()
 	}
 	return c
 }
 
-func cut(text string) string {
+// truncate cuts a text to MaxCause bytes at most, and makes it valid UTF-8.
+func truncate(text string) string {
 	if len(text) <= MaxCause {
 		return strings.ToValidUTF8(text, "�")
 	}

@@ -18,14 +18,14 @@ import (
 
 // asks holds the state of a lane's asks.
 type asks struct {
-	seq    uint64    // number of the latest ask
-	at     time.Time // when the latest ask was sent
-	urgent bool      // the next ask is due at AskSoonest
-	unmet  int       // calls that the latest ask wanted, and that have got no permit since
-	came   int       // permits that have come since the latest ask
-	flow   float64   // recent permits from one ask to the next
-	way    float64   // seconds from an ask to the give that answers it, smoothed; 0: none did
-	sent   []sentAsk // asks within Life: permits may yet come that answer them
+	seq       uint64    // number of the latest ask
+	at        time.Time // when the latest ask was sent
+	urgent    bool      // the next ask is due at AskSoonest
+	unmet     int       // calls that the latest ask wanted, and that have got no permit since
+	came      int       // permits that have come since the latest ask
+	flow      float64   // recent permits from one ask to the next
+	roundTrip float64   // seconds from an ask to the give that answers it, smoothed; 0: none did
+	sent      []sentAsk // asks within Life: permits may yet come that answer them
 }
 
 // A sentAsk holds what a give needs of the ask that it answers.
@@ -36,18 +36,18 @@ type sentAsk struct {
 }
 
 const (
-	wayWeight  = 0.1 // weight of a new way in the smoothed one
-	flowFirst  = 8   // flow before the first ask
-	flowFades  = 0.8 // share of the flow left at the next ask, if no permit comes
-	leastWants = 4   // wants that an ask describes, if there are as many
+	roundTripWeight = 0.1 // weight of a new way in the smoothed one
+	firstFlow       = 8   // flow before the first ask
+	flowKept        = 0.8 // share of the flow left at the next ask, if no permit comes
+	leastWants      = 4   // wants that an ask describes, if there are as many
 )
 
 // Say is part of [limiter.Speaker]. Its words are *[Ask].
 func (l *Law) Say(now time.Time, up limiter.Upcoming) (any, time.Time) {
 	l.expire(now)
-	l.spare(now, up.Waiting)
+	l.dropSpare(now, up.Waiting)
 	if at := l.soonest(); at.After(now) {
-		return nil, earliest(at, l.hand.until())
+		return nil, earliest(at, l.hand.firstExpiry())
 	}
 	wants, more := l.wants(up)
 	wanted := len(wants) + more
@@ -56,9 +56,9 @@ func (l *Law) Say(now time.Time, up limiter.Upcoming) (any, time.Time) {
 		next = now.Add(AskAgain)
 	}
 	if at := l.due(wanted); at.IsZero() || at.After(now) {
-		return nil, earliest(earliest(at, next), l.hand.until())
+		return nil, earliest(earliest(at, next), l.hand.firstExpiry())
 	}
-	return l.ask(now, wants, more), earliest(earliest(l.due(wanted), next), l.hand.until())
+	return l.ask(now, wants, more), earliest(earliest(l.due(wanted), next), l.hand.firstExpiry())
 }
 
 // soonest returns the earliest time of the next ask, whatever is wanted: wants are not cheap to find.
@@ -110,7 +110,7 @@ func (l *Law) soonFree() int {
 	if l.latency <= 0 {
 		return 0
 	}
-	horizon := 2 * (AskEvery.Seconds() + l.asks.way)
+	horizon := 2 * (AskEvery.Seconds() + l.asks.roundTrip)
 	return int(math.Ceil(float64(len(l.out)) * min(1, horizon/l.latency)))
 }
 
@@ -136,7 +136,7 @@ func (l *Law) ask(now time.Time, wants []Cost, more int) *Ask {
 	a := &l.asks
 	a.seq++
 	a.at, a.urgent, a.unmet = now, false, len(wants)+more
-	a.flow, a.came = max(float64(a.came), flowFades*a.flow), 0
+	a.flow, a.came = max(float64(a.came), flowKept*a.flow), 0
 	for len(a.sent) > 0 && now.Sub(a.sent[0].at) >= Life {
 		a.sent = a.sent[1:]
 	}

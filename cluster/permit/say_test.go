@@ -121,7 +121,7 @@ func TestMoreWants(t *testing.T) {
 			t.Errorf("%s: %d wants and %d more", why, len(wants), beside)
 		}
 	}
-	check("at first", 2*flowFirst, 100-2*flowFirst)
+	check("at first", 2*firstFlow, 100-2*firstFlow)
 	r.asks.flow = 0
 	check("nothing comes", leastWants, 100-leastWants)
 	r.asks.flow = 1000
@@ -145,7 +145,7 @@ func TestWhatIsDescribedFollowsWhatComes(t *testing.T) {
 	for range many {
 		r.mustLeave()
 	}
-	if r.at(AskAgain); len(r.last().Wants) >= 2*flowFirst {
+	if r.at(AskAgain); len(r.last().Wants) >= 2*firstFlow {
 		t.Errorf("before it is known that 20 come it describes %d", len(r.last().Wants))
 	}
 	if r.at(2 * AskAgain); len(r.last().Wants) != 40 {
