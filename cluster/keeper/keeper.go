@@ -47,29 +47,29 @@ type Config struct {
 // A Keeper gives permits. It is a value in the care of one owner: no method may be called
 // while another runs. Create one with [New].
 type Keeper struct {
-	epoch   uint64
-	machine *machine.Machine
-	limits  map[string]*limit
-	order   []*limit // the same, in an order that does not depend on chance
-	stops   map[string]*permit.Cause
-	heard   map[string]bool // limits under which a call was answered in an earlier keeper's time
-	weights map[string]float64
-	peers   map[peerName]*peer
-	line    []*peer   // the same, in the order in which they came
-	outbox  []*peer   // peers with something to be sent
-	boxAt   time.Time // when the first of them may be sent its give
-	granted queue     // permits in the order of their grants
-	number  permit.Number
+	epoch     uint64
+	machine   *machine.Machine
+	limits    map[string]*limit
+	order     []*limit // the same, in an order that does not depend on chance
+	stops     map[string]*permit.Cause
+	heard     map[string]bool // limits under which a call was answered in an earlier keeper's time
+	weights   map[string]float64
+	peers     map[peerName]*peer
+	line      []*peer   // the same, in the order in which they came
+	outbox    []*peer   // peers with something to be sent
+	outboxDue time.Time // when the first of them may be sent its give
+	granted   queue     // permits in the order of their grants
+	number    permit.Number
 
-	began   time.Time // the first call
-	now     time.Time // of the latest call: time never goes back in here
-	looked  time.Time // the latest decision
-	saw     time.Time // when the keeper last looked at what binds the limits
-	swept   time.Time // when the keeper last looked for silent peers
-	wake    time.Time // when time alone changes something in the machine; zero: never
-	stirred bool      // a fact has come since the latest decision
-	urgent  bool      // and it must not wait for the next decision
-	outbid  uint64    // the highest epoch of a later keeper that a worker has heard; 0: none
+	began           time.Time // the first call
+	now             time.Time // of the latest call: time never goes back in here
+	decidedAt       time.Time // the latest decision
+	limitsCheckedAt time.Time // when the keeper last looked at what binds the limits
+	sweptAt         time.Time // when the keeper last looked for silent peers
+	wake            time.Time // when time alone changes something in the machine; zero: never
+	stirred         bool      // a fact has come since the latest decision
+	urgent          bool      // and it must not wait for the next decision
+	outbid          uint64    // the highest epoch of a later keeper that a worker has heard; 0: none
 }
 
 // Out is everything that follows from the facts a keeper has heard; its owner sends it as it is.
@@ -129,7 +129,7 @@ func (k *Keeper) JobGone(now time.Time, name string) {
 	delete(k.weights, name)
 	for _, p := range k.line {
 		if p.name.job == name {
-			k.want(now, p, nil, 0)
+			k.setWants(now, p, nil, 0)
 		}
 	}
 }
@@ -142,7 +142,7 @@ func (k *Keeper) Reset(now time.Time, name string) {
 		k.Remind(now, name) // the keeper before has stopped its workers, and they do not ask any more
 	}
 	if l := k.limits[name]; l != nil {
-		l.alike = alikeRow{}
+		l.alike = refusalRow{}
 	}
 	k.machine.Step(now, machine.LaneReset(name))
 	k.stirred, k.urgent = true, true
@@ -155,7 +155,7 @@ func (k *Keeper) Remind(now time.Time, name string) {
 	if err != nil {
 		return // a worker that asks gets the error
 	}
-	l.toSay, k.stirred, k.urgent = true, true, true
+	l.announce, k.stirred, k.urgent = true, true, true
 }
 
 // Heard absorbs an ask. A repeated ask, or one older than an ask already heard, changes nothing. An error says why the
@@ -178,9 +178,9 @@ func (k *Keeper) Heard(now time.Time, a permit.Ask) error {
 		p.team.reweigh(a.Weight)
 	}
 	k.stirred = true
-	k.reports(now, p, &a)
-	k.arrived(now, p, &a)
-	k.want(now, p, a.Wants, a.More)
+	k.handleReports(now, p, &a)
+	k.clearArrived(now, p, &a)
+	k.setWants(now, p, a.Wants, a.More)
 	p.limit.remind(now)
 	return nil
 }
@@ -199,7 +199,7 @@ func (k *Keeper) Ready(now time.Time) (out Out) {
 		return Out{Outbid: k.outbid}
 	}
 	if at := k.dueAt(); !at.IsZero() && !at.After(now) {
-		k.looked, k.stirred, k.urgent = now, false, false
+		k.decidedAt, k.stirred, k.urgent = now, false, false
 		k.forget(now)
 		k.grant(now)
 		out.Gives = k.give(now)
@@ -216,13 +216,13 @@ func (k *Keeper) dueAt() time.Time {
 	}
 	at := earliest(k.wake, k.granted.forgetAt(), k.sweepAt())
 	if !at.IsZero() {
-		at = latest(at, k.looked.Add(decideEvery))
+		at = latest(at, k.decidedAt.Add(decideEvery))
 	}
 	if k.stirred {
-		at = earliest(at, k.looked.Add(permit.GiveEvery))
+		at = earliest(at, k.decidedAt.Add(permit.GiveEvery))
 	}
 	if len(k.outbox) > 0 {
-		at = earliest(at, latest(k.boxAt, k.looked.Add(decideEvery)))
+		at = earliest(at, latest(k.outboxDue, k.decidedAt.Add(decideEvery)))
 	}
 	return at
 }
@@ -278,7 +278,7 @@ func (k *Keeper) tick(now time.Time) time.Time {
 // until its time comes, and as long as it has more permits than one give carries.
 func (k *Keeper) give(now time.Time) (gives []permit.Give) {
 	kept := k.outbox[:0]
-	k.boxAt = time.Time{}
+	k.outboxDue = time.Time{}
 	for _, p := range k.outbox {
 		if !p.giveAt().After(now) {
 			gives = append(gives, p.give(now, k.epoch))
@@ -287,7 +287,7 @@ func (k *Keeper) give(now time.Time) (gives []permit.Give) {
 			}
 		}
 		kept = append(kept, p)
-		k.boxAt = earliest(k.boxAt, p.giveAt())
+		k.outboxDue = earliest(k.outboxDue, p.giveAt())
 	}
 	clear(k.outbox[len(kept):])
 	k.outbox = kept
@@ -300,14 +300,14 @@ func (k *Keeper) post(p *peer) {
 		p.inOutbox = true
 		k.outbox = append(k.outbox, p)
 	}
-	k.boxAt = earliest(k.boxAt, p.giveAt())
+	k.outboxDue = earliest(k.outboxDue, p.giveAt())
 }
 
-// cool announces to all workers how the limits with toSay set stand: after a wave, and as a reminder.
+// cool announces to all workers how the limits with announce set stand: after a wave, and as a reminder.
 func (k *Keeper) cool(now time.Time) (cools []permit.Cool) {
 	for _, l := range k.order {
-		if l.toSay {
-			l.toSay, l.saidAt = false, now
+		if l.announce {
+			l.announce, l.saidAt = false, now
 			cools = append(cools, l.cool(now, k.epoch))
 		}
 	}
@@ -316,7 +316,7 @@ func (k *Keeper) cool(now time.Time) (cools []permit.Cool) {
 
 // forget gives up permits that nobody will report on, and peers that are silent.
 func (k *Keeper) forget(now time.Time) {
-	for h := k.granted.older(now); h != nil; h = k.granted.older(now) {
+	for h := k.granted.popForgotten(now); h != nil; h = k.granted.popForgotten(now) {
 		if h.state == outgoing || h.state == given {
 			h.peer.limit.counts.Vanished++
 			k.settle(now, h, machine.Outcome{})
@@ -325,11 +325,11 @@ func (k *Keeper) forget(now time.Time) {
 	if at := k.sweepAt(); at.IsZero() || at.After(now) {
 		return
 	}
-	k.swept = now
+	k.sweptAt = now
 	k.line = slices.DeleteFunc(k.line, func(p *peer) bool {
 		silent := now.Sub(p.heard) >= permit.Forgotten
 		if silent {
-			k.bury(now, p)
+			k.forgetPeer(now, p)
 		}
 		return silent
 	})
@@ -342,7 +342,7 @@ func (k *Keeper) sweepAt() time.Time {
 	if len(k.line) == 0 {
 		return time.Time{}
 	}
-	return k.swept.Add(sweepEvery)
+	return k.sweptAt.Add(sweepEvery)
 }
 
 // Counts counts permits since the keeper began. Permits given but not counted as ended, unused

@@ -374,7 +374,7 @@ func TestSightingsAreThoseOfTheGrant(t *testing.T) {
 		{Limit: 6e6, Remaining: 50_000},
 		{Limit: 6e6, Window: time.Minute, Remaining: 10},
 	}
-	granted(seen, 100*time.Millisecond)
+	asOfGrant(seen, 100*time.Millisecond)
 	if seen[0].Remaining != 40_000 || seen[0].Reset != 1100*time.Millisecond || seen[1].Remaining != 40_000 || seen[1].Reset != 0 || seen[2].Remaining != 0 {
 		t.Errorf("%+v", seen)
 	}

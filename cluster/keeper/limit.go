@@ -13,17 +13,17 @@ import (
 // A limit is one of the organisation's: a lane of the machine with a run of its own, and the
 // teams that ask for it.
 type limit struct {
-	name     string
-	run      machine.RunID
-	wave     uint64        // epoch of the lane: a permit granted in an older one is void
-	stopped  *permit.Cause // nil: it is not
-	answered bool          // a call under it was answered
-	alike    alikeRow      // of refusals for good
-	until    time.Time     // of the latest wave
-	toSay    bool          // all workers must hear of the latest wave, or how the limit stands
-	saidAt   time.Time
-	room     int // permits that may wait in the machine
-	waiting  int // permits that do
+	name       string
+	run        machine.RunID
+	wave       uint64        // epoch of the lane: a permit granted in an older one is void
+	stopped    *permit.Cause // nil: it is not
+	answered   bool          // a call under it was answered
+	alike      refusalRow    // of refusals for good
+	coolsUntil time.Time     // of the latest wave
+	announce   bool          // all workers must hear of the latest wave, or how the limit stands
+	saidAt     time.Time
+	room       int // permits that may wait in the machine
+	waiting    int // permits that do
 
 	teams   map[string]*team
 	turns   []*team           // the same, in an order that does not depend on chance
@@ -31,7 +31,7 @@ type limit struct {
 	unit    uint64            // counts changes of binds: charges of different units do not mix
 	floor   float64           // what the team with the latest turn had spent
 	flow    float64           // units given in about a second
-	faded   time.Time
+	fadedAt time.Time
 	granted int // permits granted in this decision
 	counts  Counts
 }
@@ -69,22 +69,22 @@ func (k *Keeper) grant(now time.Time) {
 		r := k.machine.Ready(now)
 		k.wake = r.WakeAt
 		for i := range r.Transitions {
-			k.moved(now, &r.Transitions[i])
+			k.phaseChanged(now, &r.Transitions[i])
 		}
 		more = len(r.Grants) > 0
 		for _, g := range slices.Clone(r.Grants) { // ending one makes the machine's own invalid
-			k.take(now, g)
+			k.takeGrant(now, g)
 		}
 	}
 	for _, l := range k.order {
-		l.fit()
+		l.fitRoom()
 	}
 }
 
-// fit makes room in the machine for as many permits as are granted in a while. A permit that
+// fitRoom makes room in the machine for as many permits as are granted in a while. A permit that
 // waits there cannot go to another worker. Where one call a second may leave, room for one is
 // enough.
-func (l *limit) fit() {
+func (l *limit) fitRoom() {
 	if l.waiting > 0 {
 		l.room = max(1, min(MaxWaiting, 2*l.granted))
 	}
@@ -101,7 +101,7 @@ func (k *Keeper) offer(now time.Time, l *limit) {
 	}
 	var items []*machine.Item
 	for l.waiting < l.room {
-		p := l.next(now)
+		p := l.nextPeer(now)
 		if p == nil {
 			break
 		}
@@ -111,7 +111,7 @@ func (k *Keeper) offer(now time.Time, l *limit) {
 		p.offers = append(p.offers, h)
 		l.waiting++
 		l.spend(now, p.team, h)
-		p.team.enter(p)
+		p.team.joinLine(p)
 		items = append(items, &h.item)
 	}
 	if len(items) > 0 {
@@ -119,8 +119,8 @@ func (k *Keeper) offer(now time.Time, l *limit) {
 	}
 }
 
-// take handles the machine's answer to an offer.
-func (k *Keeper) take(now time.Time, g machine.Grant) {
+// takeGrant handles the machine's answer to an offer.
+func (k *Keeper) takeGrant(now time.Time, g machine.Grant) {
 	h := g.Item.Payload.(*knownPermit)
 	p := h.peer
 	l := p.limit
@@ -148,9 +148,9 @@ func (k *Keeper) take(now time.Time, g machine.Grant) {
 	l.granted++
 }
 
-// moved handles a step of a limit's lane from one phase to the next. It takes back permits that
+// phaseChanged handles the change of a limit's lane from one phase to another. It takes back permits that
 // were granted before a wave and are not sent yet, so that no worker has to report them void.
-func (k *Keeper) moved(now time.Time, t *machine.Transition) {
+func (k *Keeper) phaseChanged(now time.Time, t *machine.Transition) {
 	l := k.limits[t.Lane]
 	if l == nil {
 		return
@@ -162,7 +162,7 @@ func (k *Keeper) moved(now time.Time, t *machine.Transition) {
 	if t.Epoch <= l.wave {
 		return
 	}
-	l.wave, l.until, l.toSay = t.Epoch, t.Until, true
+	l.wave, l.coolsUntil, l.announce = t.Epoch, t.Until, true
 	for _, p := range k.outbox {
 		if p.limit != l {
 			continue
@@ -173,7 +173,7 @@ func (k *Keeper) moved(now time.Time, t *machine.Transition) {
 		}
 		p.outgoing, p.onWay = nil, nil
 		p.taken = len(p.offers)
-		p.team.enter(p)
+		p.team.joinLine(p)
 	}
 }
 
@@ -181,7 +181,7 @@ func (k *Keeper) moved(now time.Time, t *machine.Transition) {
 func (l *limit) cool(now time.Time, epoch uint64) permit.Cool {
 	c := permit.Cool{Version: permit.Version, Limit: l.name, Epoch: epoch, Wave: l.wave, Stopped: l.stopped}
 	if l.stopped == nil {
-		c.For = max(0, l.until.Sub(now))
+		c.For = max(0, l.coolsUntil.Sub(now))
 	}
 	return c
 }
@@ -190,9 +190,10 @@ func (l *limit) cool(now time.Time, epoch uint64) permit.Cool {
 // be new, or have missed the first message.
 const remindEvery = time.Second
 
+// remind has a stopped limit announced again, once each remindEvery.
 func (l *limit) remind(now time.Time) {
 	if l.stopped != nil && now.Sub(l.saidAt) >= remindEvery {
-		l.toSay = true
+		l.announce = true
 	}
 }
 
@@ -201,13 +202,13 @@ const checkEvery = time.Second
 
 // checkLimits finds the unit in which turns are counted.
 func (k *Keeper) checkLimits(now time.Time) {
-	if now.Sub(k.saw) < checkEvery {
+	if now.Sub(k.limitsCheckedAt) < checkEvery {
 		return
 	}
-	k.saw = now
+	k.limitsCheckedAt = now
 	for _, s := range k.machine.Status(now, len(k.order)).Lanes {
 		if l := k.limits[s.Name]; l != nil {
-			l.count(dimensionOf(s.View.Binds.By, l.binds))
+			l.countIn(dimensionOf(s.View.Binds.By, l.binds))
 		}
 	}
 }

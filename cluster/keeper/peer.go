@@ -36,7 +36,7 @@ type peer struct {
 
 type peerName struct{ worker, job, limit string }
 
-// A held is a permit while the keeper knows it.
+// A knownPermit is a permit while the keeper knows it.
 type knownPermit struct {
 	item    machine.Item
 	serial  uint64
@@ -60,9 +60,9 @@ const (
 	over
 )
 
-// lost is the age at which a give unknown to its worker counts as lost. It is longer than a round trip plus the time
+// lostAfter is the age at which a give unknown to its worker counts as lost. It is longer than a round trip plus the time
 // between two asks. If a round trip takes longer, the worker gets more than it wants.
-const lost = permit.Life / 4
+const lostAfter = permit.Life / 4
 
 // peerOf returns the peer that an ask comes from, and makes one for a new worker.
 func (k *Keeper) peerOf(now time.Time, a *permit.Ask) (*peer, error) {
@@ -82,12 +82,13 @@ func (k *Keeper) peerOf(now time.Time, a *permit.Ask) (*peer, error) {
 	p.team.peers++
 	k.peers[name] = p
 	if len(k.line) == 0 {
-		k.swept = now
+		k.sweptAt = now
 	}
 	k.line = append(k.line, p)
 	return p, nil
 }
 
+// weight returns a job's share of the limits; 1 if nobody has set it.
 func (k *Keeper) weight(job string) float64 {
 	if w, named := k.weights[job]; named {
 		return w
@@ -95,12 +96,12 @@ func (k *Keeper) weight(job string) float64 {
 	return 1
 }
 
-// arrived removes from onWay the permits that the ask shows to have arrived, and those that are lost or void.
-func (k *Keeper) arrived(now time.Time, p *peer, a *permit.Ask) {
+// clearArrived removes from onWay the permits that the ask shows to have arrived, and those that are lost or void.
+func (k *Keeper) clearArrived(now time.Time, p *peer, a *permit.Ask) {
 	n := 0
 	for _, h := range p.onWay {
 		has := a.Epoch == k.epoch && h.number <= a.Got
-		isLost := h.state == given && now.Sub(h.givenAt) > lost
+		isLost := h.state == given && now.Sub(h.givenAt) > lostAfter
 		if !has && !isLost && h.wave == p.limit.wave && (h.state == outgoing || h.state == given) {
 			break
 		}
@@ -112,10 +113,10 @@ func (k *Keeper) arrived(now time.Time, p *peer, a *permit.Ask) {
 	}
 }
 
-// want sets what a worker wants from now on, besides what is on its way to it. It withdraws offers for other calls, and
+// setWants sets the permits that a worker wants from now on, besides those on their way to it. It withdraws offers for other calls, and
 // those beyond the new wants, the latest first. The worker's first call leaves first, and the permits of others would
 // wait for it. Offers are replaced at most once between two grants, as a new offer waits behind those of other workers.
-func (k *Keeper) want(now time.Time, p *peer, wants []permit.Cost, more int) {
+func (k *Keeper) setWants(now time.Time, p *peer, wants []permit.Cost, more int) {
 	p.wants, p.more = append(p.wants[:0], wants...), more
 	kept := min(len(p.offers), max(0, p.wanted()-len(p.onWay)))
 	if same := p.stillWanted(); same < kept && !p.remade {
@@ -130,7 +131,7 @@ func (k *Keeper) want(now time.Time, p *peer, wants []permit.Cost, more int) {
 		k.stirred = true
 	}
 	p.taken = len(p.onWay) + len(p.offers)
-	p.team.enter(p)
+	p.team.joinLine(p)
 }
 
 // stillWanted counts the waiting permits, from the first, that are for the calls that would leave next.
@@ -186,9 +187,9 @@ func (p *peer) give(now time.Time, epoch uint64) permit.Give {
 	return g
 }
 
-// bury forgets a silent peer. The permits it was given, and the calls it sent, end without a report.
-func (k *Keeper) bury(now time.Time, p *peer) {
-	k.want(now, p, nil, 0)
+// forgetPeer forgets a silent peer. The permits it was given, and the calls it sent, end without a report.
+func (k *Keeper) forgetPeer(now time.Time, p *peer) {
+	k.setWants(now, p, nil, 0)
 	last := make([]*knownPermit, 0, len(p.permits))
 	for _, h := range p.permits {
 		last = append(last, h)
@@ -234,8 +235,8 @@ func (q *queue) forgetAt() time.Time {
 	return time.Time{}
 }
 
-// older takes out the first permit that is due to be forgotten; nil: there is none.
-func (q *queue) older(now time.Time) *knownPermit {
+// popForgotten removes and returns the first permit that is due to be forgotten; nil: there is none.
+func (q *queue) popForgotten(now time.Time) *knownPermit {
 	if at := q.forgetAt(); at.IsZero() || at.After(now) {
 		return nil
 	}

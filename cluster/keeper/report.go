@@ -10,9 +10,9 @@ import (
 
 // Reports say how permits end.
 
-// reports handles those reports of an ask that are new. Reports are numbered, so that one repeated because a give was
+// handleReports handles those reports of an ask that are new. Reports are numbered, so that one repeated because a give was
 // lost teaches nothing twice.
-func (k *Keeper) reports(now time.Time, p *peer, a *permit.Ask) {
+func (k *Keeper) handleReports(now time.Time, p *peer, a *permit.Ask) {
 	if len(a.Reports) > 0 { // the next give acknowledges them, and the worker need not repeat them
 		if p.owes.IsZero() {
 			p.owes = now
@@ -22,14 +22,14 @@ func (k *Keeper) reports(now time.Time, p *peer, a *permit.Ask) {
 	for i := range a.Reports {
 		if number := a.First + uint64(i); number > p.reported {
 			p.reported = number
-			k.report(now, p, a, &a.Reports[i])
+			k.handleReport(now, p, a, &a.Reports[i])
 		}
 	}
 }
 
-// report handles one new report. A permit that is not in the books is of another keeper, or was
+// handleReport handles one new report. A permit that is not in the books is of another keeper, or was
 // given up: see overheard.
-func (k *Keeper) report(now time.Time, p *peer, a *permit.Ask, r *permit.Report) {
+func (k *Keeper) handleReport(now time.Time, p *peer, a *permit.Ask, r *permit.Report) {
 	var h *knownPermit // the permit; nil: it is not in the books
 	if r.Epoch == k.epoch {
 		h = p.permits[r.Number]
@@ -46,7 +46,7 @@ func (k *Keeper) report(now time.Time, p *peer, a *permit.Ask, r *permit.Report)
 	case r.Ended == nil:
 		h.state = sent
 	default:
-		k.ended(now, h, r)
+		k.settleEnded(now, h, r)
 	}
 }
 
@@ -60,30 +60,30 @@ func (k *Keeper) overheard(now time.Time, p *peer, a *permit.Ask, r *permit.Repo
 	if err != nil {
 		return // it was valid when the keeper heard the ask
 	}
-	if k.layLong(now, a, r) {
+	if k.mayBeOld(now, a, r) {
 		o.Sightings = nil
 	}
-	k.lesson(p.limit, &o)
+	k.learnFrom(p.limit, &o)
 	k.machine.Step(now, machine.Overheard(p.limit.name, now.Add(-r.Age), r.Cost.Limiter(), o))
 }
 
-// layLong reports whether an ask may have lain on its way for seconds. A worker that is cut off does not know it, and
+// mayBeOld reports whether an ask may have lain on its way for seconds. A worker that is cut off does not know it, and
 // its messages arrive when the cut is over. A report's age counts up to its sending, so old headers would count as
 // current. If this keeper has given the call up, the call ended seconds ago, or its end was reported then. A worker
 // may lack news of this keeper for a moment after the keeper's start; later, the worker was cut off.
-func (k *Keeper) layLong(now time.Time, a *permit.Ask, r *permit.Report) bool {
+func (k *Keeper) mayBeOld(now time.Time, a *permit.Ask, r *permit.Report) bool {
 	return r.Epoch == k.epoch || a.Epoch < k.epoch && now.Sub(k.began) > permit.Forgotten
 }
 
-// ended settles the permit of a call that has ended. A worker measures from the call's leaving,
+// settleEnded settles the permit of a call that has ended. A worker measures from the call's leaving,
 // and the machine from the permit's grant, so ended changes one into the other.
-func (k *Keeper) ended(now time.Time, h *knownPermit, r *permit.Report) {
+func (k *Keeper) settleEnded(now time.Time, h *knownPermit, r *permit.Report) {
 	o, err := r.Ended.Machine()
 	if err != nil {
 		return
 	}
-	k.lesson(h.peer.limit, &o)
-	granted(o.Sightings, max(0, now.Add(-r.Age).Sub(h.at)))
+	k.learnFrom(h.peer.limit, &o)
+	asOfGrant(o.Sightings, max(0, now.Add(-r.Age).Sub(h.at)))
 	if o.Signal == machine.Throttled || o.Signal == machine.Overloaded {
 		// From refusals the machine learns how long after a grant to expect more of them. The ways to the worker and
 		// back are part of that.
@@ -99,18 +99,19 @@ func (k *Keeper) ended(now time.Time, h *knownPermit, r *permit.Report) {
 	k.settle(now, h, o)
 }
 
-// lesson notes what the end of a call means to all workers.
-func (k *Keeper) lesson(l *limit, o *machine.Outcome) {
+// learnFrom notes the consequences of a call's end for all workers. It changes a refusal that may concern the item alone
+// into an answer.
+func (k *Keeper) learnFrom(l *limit, o *machine.Outcome) {
 	switch o.Signal {
 	case machine.Succeeded, machine.Answered:
 		if o.Signal == machine.Succeeded || o.Alike == 0 { // a 400 to an item does not clear a key
-			l.answered, l.alike = true, alikeRow{}
+			l.answered, l.alike = true, refusalRow{}
 		}
 	case machine.Throttled, machine.Overloaded:
 		k.urgent = true
 		l.counts.Refused++
 	case machine.Exhausted:
-		if o.Alike != 0 && !l.rowIsFull(o) {
+		if o.Alike != 0 && !l.rowShowsStop(o) {
 			o.Signal = machine.Answered // as far as is known, the fault is the item's
 			return
 		}
@@ -119,17 +120,17 @@ func (k *Keeper) lesson(l *limit, o *machine.Outcome) {
 	}
 }
 
-// An alikeRow counts different items in a row that were refused for good alike. The refusals do not say whom they
+// A refusalRow counts different items in a row that were refused for good alike. The refusals do not say whom they
 // concern, and no item was answered in between.
-type alikeRow struct {
+type refusalRow struct {
 	how   uint32
 	items int
 }
 
-// rowIsFull adds an item to the row, and reports whether the limit is to blame.
-func (l *limit) rowIsFull(o *machine.Outcome) bool {
+// rowShowsStop adds an item to the row, and reports whether the limit is to blame.
+func (l *limit) rowShowsStop(o *machine.Outcome) bool {
 	if l.alike.how != o.Alike {
-		l.alike = alikeRow{how: o.Alike}
+		l.alike = refusalRow{how: o.Alike}
 	}
 	if !o.Again {
 		l.alike.items++
@@ -141,7 +142,7 @@ func (l *limit) rowIsFull(o *machine.Outcome) bool {
 	return need > 0 && l.alike.items >= need
 }
 
-// settle ends a permit.
+// settle takes a permit out of the books, and tells the machine how its call ended.
 func (k *Keeper) settle(now time.Time, h *knownPermit, o machine.Outcome) {
 	h.state = over
 	delete(h.peer.permits, h.number)
@@ -149,10 +150,10 @@ func (k *Keeper) settle(now time.Time, h *knownPermit, o machine.Outcome) {
 	k.stirred = true
 }
 
-// granted changes sightings to what they would have shown when the call's permit was granted. The call left that much
+// asOfGrant changes sightings to what they would have shown when the call's permit was granted. The call left that much
 // later. The law dates sightings by the grant, and assumes that the server had counted every call granted before. The
 // flow in between belongs to calls that were still on their way.
-func granted(seen []limiter.Sighting, later time.Duration) {
+func asOfGrant(seen []limiter.Sighting, later time.Duration) {
 	for i := range seen {
 		s := &seen[i]
 		window := s.Window

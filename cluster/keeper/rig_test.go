@@ -191,7 +191,7 @@ func auditPeer(k *Keeper, p *peer) string {
 	switch {
 	case p.inLine != (inLine == 1) || inLine > 1:
 		return fmt.Sprintf("it is %d times in its team's line", inLine)
-	case p.needs() && !p.inLine && k.now.Sub(p.heard) <= silent:
+	case p.needs() && !p.inLine && k.now.Sub(p.heard) <= silentAfter:
 		return "it needs a permit, and is in no line"
 	case p.inOutbox != (boxed == 1) || boxed > 1:
 		return fmt.Sprintf("it is %d times in the outbox", boxed)

@@ -158,7 +158,7 @@ func (c *counter) hear(w *worker, message any) {
 	case ending:
 		if r := c.out[w.name][x.number]; r != nil {
 			delete(c.out[w.name], x.number)
-			granted(x.o.Sightings, x.at-r.at)
+			asOfGrant(x.o.Sightings, x.at-r.at)
 			c.m.Step(now, machine.Settled(r.grant, x.o))
 		} else {
 			c.m.Step(now, machine.Overheard("org", now.Add(x.at-c.l.Age()), x.cost, x.o))

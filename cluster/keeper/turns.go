@@ -63,20 +63,20 @@ func (l *limit) leave(p *peer) {
 	}
 }
 
-// enter puts a peer in its team's line if it wants more.
-func (t *team) enter(p *peer) {
+// joinLine puts a peer in its team's line if it wants more.
+func (t *team) joinLine(p *peer) {
 	if !p.needs() || p.inLine {
 		return
 	}
 	if len(t.line) == 0 {
-		t.spent = max(t.spent, p.limit.floor-p.limit.second())
+		t.spent = max(t.spent, p.limit.floor-p.limit.unitsPerSecond())
 	}
 	p.inLine = true
 	t.line = append(t.line, p)
 }
 
-// second returns the units that a weight of one gets in a second.
-func (l *limit) second() float64 {
+// unitsPerSecond returns the units that a weight of one gets in a second.
+func (l *limit) unitsPerSecond() float64 {
 	weights := 0.0
 	for _, t := range l.turns {
 		weights += t.weight
@@ -84,15 +84,15 @@ func (l *limit) second() float64 {
 	return l.flow / max(weights, 1e-9)
 }
 
-// silent is the time after a worker's last ask from which it gets no more offers. A worker that wants permits asks
+// silentAfter is the time after a worker's last ask from which it gets no more offers. A worker that wants permits asks
 // each permit.AskAgain, and three asks in a row do not get lost. Permits that it is given meanwhile are lost.
-const silent = 3 * permit.AskAgain
+const silentAfter = 3 * permit.AskAgain
 
-// next returns the peer whose turn it is; nil if no peer wants anything.
-func (l *limit) next(now time.Time) *peer {
+// nextPeer returns the peer whose turn it is; nil if no peer wants anything.
+func (l *limit) nextPeer(now time.Time) *peer {
 	var first *team
 	for _, t := range l.turns {
-		for len(t.line) > 0 && (!t.line[0].needs() || now.Sub(t.line[0].heard) > silent) {
+		for len(t.line) > 0 && (!t.line[0].needs() || now.Sub(t.line[0].heard) > silentAfter) {
 			t.pop() // until it asks again
 		}
 		if len(t.line) > 0 && (first == nil || t.spent < first.spent) {
@@ -106,6 +106,7 @@ func (l *limit) next(now time.Time) *peer {
 	return first.pop()
 }
 
+// pop takes the first peer out of the team's line.
 func (t *team) pop() *peer {
 	p := t.line[0]
 	t.line[0] = nil
@@ -146,14 +147,14 @@ func (t *team) reweigh(weight float64) { t.weight = weight }
 
 // fade forgets what flowed more than about a second ago.
 func (l *limit) fade(now time.Time) {
-	if dt := now.Sub(l.faded).Seconds(); dt > 0 {
+	if dt := now.Sub(l.fadedAt).Seconds(); dt > 0 {
 		l.flow *= math.Exp(-dt)
-		l.faded = now
+		l.fadedAt = now
 	}
 }
 
-// count makes turns count in another unit from now on, and clears what was spent: it says nothing in the new unit.
-func (l *limit) count(on limiter.Dimension) {
+// countIn makes turns count in another unit from now on, and clears what was spent: it says nothing in the new unit.
+func (l *limit) countIn(on limiter.Dimension) {
 	if on == l.binds {
 		return
 	}

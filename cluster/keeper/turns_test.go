@@ -54,9 +54,9 @@ func TestWhatIsOnItsWay(t *testing.T) {
 	if n := len(r.given("a")); n != 3 {
 		t.Errorf("2 are on their way to one who wants 5, and it is given %d more", n)
 	}
-	r.at(200*time.Millisecond + lost)
+	r.at(200*time.Millisecond + lostAfter)
 	got.Seq = 4
-	r.hears(got).at(300*time.Millisecond + lost)
+	r.hears(got).at(300*time.Millisecond + lostAfter)
 	if n := len(r.given("a")); n != 5 {
 		t.Errorf("5 were lost, and it is given %d", n)
 	}
@@ -81,13 +81,13 @@ func TestWantsAreThoseOfTheLatestAsk(t *testing.T) {
 func TestNothingIsOfferedToTheSilent(t *testing.T) {
 	r := newRig(t, under(configured))
 	r.silent = true
-	r.hears(asking("a", 1, calls(40, 10))).at(silent)
+	r.hears(asking("a", 1, calls(40, 10))).at(silentAfter)
 	r.given("a")
-	r.at(silent + 2*time.Second)
+	r.at(silentAfter + 2*time.Second)
 	if n := len(r.given("a")); n > 2 { // what waited already
 		t.Errorf("to one who is silent %d are given", n)
 	}
-	r.hears(asking("a", 2, calls(40, 10))).at(silent + 2500*time.Millisecond)
+	r.hears(asking("a", 2, calls(40, 10))).at(silentAfter + 2500*time.Millisecond)
 	if n := len(r.given("a")); n < 2 {
 		t.Errorf("to one who asks again %d are given", n)
 	}
@@ -200,7 +200,7 @@ func TestWeights(t *testing.T) {
 		}
 	}
 	r.JobGone(r.now, "job")
-	if r.decides(); r.limits["org"].next(r.now) != nil {
+	if r.decides(); r.limits["org"].nextPeer(r.now) != nil {
 		t.Error("a job that is gone has a turn")
 	}
 }
@@ -284,7 +284,7 @@ func TestARefundIsInTheUnitOfItsCharge(t *testing.T) {
 	if len(p.offers) == 0 || p.team.spent == 0 {
 		t.Fatalf("%d wait, and %v is counted: this test proves nothing", len(p.offers), p.team.spent)
 	}
-	p.limit.count(limiter.Tokens)
+	p.limit.countIn(limiter.Tokens)
 	must.Do(t, r.Heard(r.now, asking("a", 2, nil)))
 	if p.team.spent != 0 || p.limit.flow != 0 {
 		t.Errorf("nothing was counted in tokens, and %v is, of %v that flows", p.team.spent, p.limit.flow)
