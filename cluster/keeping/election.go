@@ -117,9 +117,9 @@ func (c *Election) Run(ctx context.Context) error {
 		case f := <-c.facts:
 			c.lease.Step(c.clock.Now(), f)
 		case s := <-c.latest:
-			c.aside(ctx, s)
+			c.saveSnapshot(ctx, s)
 		case <-ended:
-			c.outbid()
+			c.giveUpLease()
 		case <-timer.Chan():
 		}
 		now := c.clock.Now()
@@ -127,13 +127,13 @@ func (c *Election) Run(ctx context.Context) error {
 	}
 }
 
-// decide does what the lease decides.
+// decide begins the actions that the lease wants now, and sets the timer to its next moment.
 func (c *Election) decide(ctx context.Context, now time.Time, timer clockwork.Timer) {
 	r := c.lease.Ready(now)
 	for _, a := range r.Do {
 		c.begin(ctx, a)
 	}
-	c.follow(ctx, now)
+	c.startOrEnd(ctx, now)
 	at := r.WakeAt
 	if _, until, is := c.lease.Keeper(now); is && (at.IsZero() || until.Before(at)) {
 		at = until
@@ -143,9 +143,9 @@ func (c *Election) decide(ctx context.Context, now time.Time, timer clockwork.Ti
 	}
 }
 
-// follow runs a keeper while the lease says that this process is keeper. A keeper whose lease has lapsed sends
+// startOrEnd runs a keeper while the lease says that this process is keeper. A keeper whose lease has lapsed sends
 // nothing until the lease is written again, or another holds it.
-func (c *Election) follow(ctx context.Context, now time.Time) {
+func (c *Election) startOrEnd(ctx context.Context, now time.Time) {
 	epoch, until, is := c.lease.Keeper(now)
 	if c.running != nil && c.running.epoch != epoch {
 		c.end()
@@ -161,9 +161,9 @@ func (c *Election) follow(ctx context.Context, now time.Time) {
 // start begins a term: a keeper with the knowledge of the one before, and a scheduler next to it.
 // The term has ended only when both have, so a process never has two keepers at work.
 func (c *Election) start(ctx context.Context, epoch uint64) {
-	before := c.before(ctx)
+	before := c.loadSnapshot(ctx)
 	k := newKeeper(&c.cfg, epoch, c.seed.Uint64(), before)
-	k.put = c.put
+	k.put = c.handOver
 	ctx, stop := context.WithCancel(ctx)
 	t := &term{epoch: epoch, keep: k, stop: stop, ended: make(chan struct{}, 1)}
 	c.running = t
@@ -178,7 +178,7 @@ func (c *Election) start(ctx context.Context, epoch uint64) {
 	})
 }
 
-// end stops being keeper.
+// end stops the running keeper, if there is one, and waits for its end.
 func (c *Election) end() {
 	if c.running == nil {
 		return
@@ -188,15 +188,15 @@ func (c *Election) end() {
 	c.running = nil
 }
 
-// outbid gives up the lease after the keeper has ended by itself, as it does when there is a later one.
-func (c *Election) outbid() {
+// giveUpLease gives up the lease after the keeper has ended by itself, as it does when there is a later one.
+func (c *Election) giveUpLease() {
 	c.lease.Step(c.clock.Now(), lease.EpochHeard{Epoch: c.running.epoch + 1})
 	c.running.stop()
 	c.running = nil
 }
 
-// put hands over the keeper's latest snapshot in place of an older one, and does not wait.
-func (c *Election) put(s snapshot) {
+// handOver hands over the keeper's latest snapshot in place of an older one, and does not wait.
+func (c *Election) handOver(s snapshot) {
 	select {
 	case <-c.latest:
 	default:
@@ -207,16 +207,16 @@ func (c *Election) put(s snapshot) {
 	}
 }
 
-// aside puts a snapshot into the lease with its next write, and into the store now and then.
-func (c *Election) aside(ctx context.Context, s snapshot) {
+// saveSnapshot puts a snapshot into the lease with its next write, and into the store now and then.
+func (c *Election) saveSnapshot(ctx context.Context, s snapshot) {
 	text, err := json.Marshal(s)
 	if err != nil {
 		return // the next keeper learns it again
 	}
-	if len(text) <= snapshotMost {
+	if len(text) <= maxSnapshotBytes {
 		c.lease.Snapshot(text)
 	}
-	if now := c.clock.Now(); now.Sub(c.stored) >= lawEvery && c.running != nil && enter(c.storing) {
+	if now := c.clock.Now(); now.Sub(c.stored) >= lawEvery && c.running != nil && tryEnter(c.storing) {
 		c.stored = now
 		epoch := c.running.epoch
 		c.work.Go(func() {
@@ -226,8 +226,8 @@ func (c *Election) aside(ctx context.Context, s snapshot) {
 	}
 }
 
-// enter takes the only place; false: it is taken.
-func enter(place chan struct{}) bool {
+// tryEnter takes the only place; false: it is taken.
+func tryEnter(place chan struct{}) bool {
 	select {
 	case place <- struct{}{}:
 		return true
@@ -238,12 +238,12 @@ func enter(place chan struct{}) bool {
 
 func leave(place chan struct{}) { <-place }
 
-// snapshotMost bounds a snapshot in the lease, in bytes: a bus value less its envelope. A larger snapshot is in the
+// maxSnapshotBytes bounds a snapshot in the lease, in bytes: a bus value less its envelope. A larger snapshot is in the
 // store alone.
-const snapshotMost = bus.MaxLease - 4<<10
+const maxSnapshotBytes = bus.MaxLease - 4<<10
 
-// before returns the previous keeper's snapshot: from the lease, or from the store if the bus has forgotten it.
-func (c *Election) before(ctx context.Context) (s snapshot) {
+// loadSnapshot returns the previous keeper's snapshot: from the lease, or from the store if the bus has forgotten it.
+func (c *Election) loadSnapshot(ctx context.Context) (s snapshot) {
 	text := c.lease.Before()
 	if len(text) == 0 || json.Unmarshal(text, &s) != nil || s.Memory == nil {
 		ctx, stop := clockwork.WithTimeout(ctx, c.clock, c.cfg.Term/leaseShare)
@@ -304,7 +304,7 @@ func (c *Election) sameHub(ctx context.Context) error {
 
 // latestEpoch finds the latest epoch, unless another look is under way: the lease wants one with each write.
 func (c *Election) latestEpoch(ctx context.Context) lease.Fact {
-	if !enter(c.looking) {
+	if !tryEnter(c.looking) {
 		return nil
 	}
 	defer leave(c.looking)

@@ -27,8 +27,8 @@ const (
 	// lawEvery is the time between two copies of the law's knowledge in the store, for a bus that forgets it. The next
 	// keeper learns what is newer again, in seconds.
 	lawEvery = 10 * time.Second
-	// lawMost bounds the bytes of a law that are read: thousands of limits.
-	lawMost = 64 << 20
+	// maxLawBytes bounds the bytes of a law that are read: thousands of limits.
+	maxLawBytes = 64 << 20
 	// mintTries bounds the attempts to take a number when others are faster.
 	mintTries = 100
 )
@@ -124,12 +124,12 @@ func (e *Epochs) Latest(ctx context.Context) (uint64, error) {
 func (e *Epochs) IsKeeper(ctx context.Context, name string, epoch uint64) bool {
 	ctx, stop := context.WithTimeout(ctx, believeWait)
 	defer stop()
-	text, err := store.ReadAll(ctx, e.home, Numbered(epochPrefix, epoch), keeperMost)
+	text, err := store.ReadAll(ctx, e.home, Numbered(epochPrefix, epoch), maxKeeperBytes)
 	return err == nil && strings.TrimSpace(string(text)) == name
 }
 
-// keeperMost bounds the bytes that are read of a keeper's name.
-const keeperMost = 4 << 10
+// maxKeeperBytes bounds the bytes that are read of a keeper's name.
+const maxKeeperBytes = 4 << 10
 
 // mint creates an epoch that only this process has, higher than any before it.
 func (e *Epochs) mint(ctx context.Context, who string) (uint64, error) {
@@ -176,7 +176,7 @@ func loadLaw(ctx context.Context, home store.Store) (s snapshot) {
 	if err != nil || latest == 0 {
 		return s
 	}
-	text, err := store.ReadAll(ctx, home, Numbered(lawPrefix, latest), lawMost)
+	text, err := store.ReadAll(ctx, home, Numbered(lawPrefix, latest), maxLawBytes)
 	if err != nil || json.Unmarshal(text, &s) != nil {
 		return snapshot{}
 	}

@@ -46,20 +46,20 @@ type snapshot struct {
 
 // A Keeper is a keeper.Keeper at work: one goroutine hears the workers' asks, decides, and sends the result.
 type Keeper struct {
-	cfg    *Config
-	clock  clockwork.Clock
-	epoch  uint64
-	keeper *keeper.Keeper
-	limits map[string]machine.LaneConfig // as they were set
-	halted map[string][]string           // the jobs under limits that have stopped: their workers ask no more
-	orders chan order                    // from the scheduler, and from people
-	terms  chan time.Time                // when this process stops being keeper; one place, the latest counts
-	good   time.Time                     // the latest of them
-	put    func(snapshot)                // stores a snapshot; it does not wait
-	timer  clockwork.Timer
-	armed  time.Time // when the timer will fire; zero: it will not
-	put0   time.Time // when the latest snapshot was stored,
-	said   time.Time // and the status reported
+	cfg         *Config
+	clock       clockwork.Clock
+	epoch       uint64
+	keeper      *keeper.Keeper
+	limits      map[string]machine.LaneConfig // as they were set
+	halted      map[string][]string           // the jobs under limits that have stopped: their workers ask no more
+	orders      chan order                    // from the scheduler, and from people
+	terms       chan time.Time                // when this process stops being keeper; one place, the latest counts
+	keeperUntil time.Time                     // the latest of them
+	put         func(snapshot)                // stores a snapshot; it does not wait
+	timer       clockwork.Timer
+	armed       time.Time // when the timer will fire; zero: it will not
+	putAt       time.Time // when the latest snapshot was stored,
+	reportedAt  time.Time // and the status reported
 }
 
 // An order is an input of a keeper other than an ask.
@@ -117,6 +117,7 @@ func vouchOrder(job string) order {
 	}
 }
 
+// define sets the properties of a limit, here and in the keeper's machine.
 func (k *Keeper) define(now time.Time, name string, c machine.LaneConfig) {
 	k.limits[name] = c
 	k.keeper.Limit(now, name, c)
@@ -172,14 +173,14 @@ func (k *Keeper) run(ctx context.Context) error {
 	}
 	defer asks.Close()
 	defer k.timer.Stop()
-	k.put0 = k.clock.Now()
+	k.putAt = k.clock.Now()
 	for {
 		now, open := k.next(ctx, asks)
 		if !open {
 			return ctx.Err()
 		}
 		var wake time.Time
-		if now.Before(k.good) { // else it hears, and sends nothing: another may be keeper
+		if now.Before(k.keeperUntil) { // else it hears, and sends nothing: another may be keeper
 			out := k.keeper.Ready(now)
 			k.send(&out)
 			if out.Outbid > 0 {
@@ -187,7 +188,7 @@ func (k *Keeper) run(ctx context.Context) error {
 			}
 			wake = out.WakeAt
 		}
-		k.aside(now)
+		k.storeAndReport(now)
 		k.arm(now, wake)
 	}
 }
@@ -204,11 +205,11 @@ func (k *Keeper) next(ctx context.Context, asks *bus.Feed[permit.Ask]) (now time
 			return now, false
 		}
 		k.hear(now, a)
-		k.absorb(now, asks)
+		k.hearWaiting(now, asks)
 	case o := <-k.orders:
 		now = k.clock.Now()
 		o(now, k)
-	case k.good = <-k.terms:
+	case k.keeperUntil = <-k.terms:
 		now = k.clock.Now()
 	case now = <-k.timer.Chan():
 		k.armed = time.Time{}
@@ -226,8 +227,8 @@ func (k *Keeper) hear(now time.Time, a permit.Ask) {
 	}
 }
 
-// absorb hears the asks that wait already, asksAtOnce at most.
-func (k *Keeper) absorb(now time.Time, asks *bus.Feed[permit.Ask]) {
+// hearWaiting hears the asks that wait already, without waiting for more. It hears asksAtOnce at most.
+func (k *Keeper) hearWaiting(now time.Time, asks *bus.Feed[permit.Ask]) {
 	for range asksAtOnce {
 		select {
 		case a, ok := <-asks.C:
@@ -252,16 +253,16 @@ func (k *Keeper) send(out *keeper.Out) {
 	}
 }
 
-// aside stores a snapshot and reports the status, when each is due.
-func (k *Keeper) aside(now time.Time) {
-	if now.Sub(k.put0) >= snapshotEvery {
-		k.put0 = now
+// storeAndReport stores a snapshot and reports the status, when each is due.
+func (k *Keeper) storeAndReport(now time.Time) {
+	if now.Sub(k.putAt) >= snapshotEvery {
+		k.putAt = now
 		s := k.keeper.Status(now)
 		k.noteStops(&s) // a stop whose jobs nobody knows would outlast their resumption
 		k.put(snapshot{Limits: maps.Clone(k.limits), Memory: k.keeper.Save(now), Stops: k.keeper.Stops(), Jobs: maps.Clone(k.halted)})
 	}
-	if now.Sub(k.said) >= statusEvery {
-		k.said = now
+	if now.Sub(k.reportedAt) >= statusEvery {
+		k.reportedAt = now
 		k.cfg.Status(k.keeper.Status(now))
 	}
 }
@@ -284,7 +285,7 @@ func (k *Keeper) noteStops(s *keeper.Status) {
 
 // arm sets the only timer to the keeper's next moment, or to the next snapshot if that is sooner.
 func (k *Keeper) arm(now, at time.Time) {
-	if latest := k.put0.Add(snapshotEvery); at.IsZero() || at.After(latest) {
+	if latest := k.putAt.Add(snapshotEvery); at.IsZero() || at.After(latest) {
 		at = latest
 	}
 	if at.Equal(k.armed) {

@@ -119,9 +119,9 @@ func TestOrders(t *testing.T) {
 	}
 	k2.keeper.Ready(now)
 	var left snapshot
-	k2.good, k2.put = now.Add(time.Hour), func(s snapshot) { left = s }
+	k2.keeperUntil, k2.put = now.Add(time.Hour), func(s snapshot) { left = s }
 	now = now.Add(snapshotEvery)
-	k2.aside(now)
+	k2.storeAndReport(now)
 	now = now.Add(2 * permit.Forgotten) // under a limit that has stopped nobody asks
 	k2.keeper.Ready(now)
 	k3 := newKeeper(n, 9, 1, left)
@@ -186,7 +186,7 @@ func TestACandidateEndsItsKeeper(t *testing.T) {
 	stopped := false
 	k.running = &term{epoch: 7, keep: newKeeper(n, 7, 1, snapshot{}), stop: func() { stopped = true }, ended: make(chan struct{}, 1)}
 	k.running.ended <- struct{}{}
-	k.follow(t.Context(), n.Clock.Now())
+	k.startOrEnd(t.Context(), n.Clock.Now())
 	if !stopped || k.running != nil {
 		t.Error("it goes on")
 	}
@@ -195,9 +195,9 @@ func TestACandidateEndsItsKeeper(t *testing.T) {
 // A snapshot that the bus does not take in one value is left out of the lease, or no lease could be written.
 func TestALargeSnapshotIsNotInTheLease(t *testing.T) {
 	n := newConfig(t)
-	for _, size := range []int{10, snapshotMost} {
+	for _, size := range []int{10, maxSnapshotBytes} {
 		k := n.candidate(PrefersKeep)
-		k.aside(t.Context(), snapshot{Stops: map[string]*permit.Cause{"l": {Text: strings.Repeat("x", size)}}})
+		k.saveSnapshot(t.Context(), snapshot{Stops: map[string]*permit.Cause{"l": {Text: strings.Repeat("x", size)}}})
 		now := n.Clock.Now()
 		k.lease.Ready(now)
 		k.lease.Step(now, lease.ReadEnded{})
@@ -206,7 +206,7 @@ func TestALargeSnapshotIsNotInTheLease(t *testing.T) {
 			if !is {
 				t.Fatalf("%#v", a)
 			}
-			if has := json.Valid(w.Value.Snapshot); has != (size < snapshotMost) {
+			if has := json.Valid(w.Value.Snapshot); has != (size < maxSnapshotBytes) {
 				t.Errorf("a snapshot of %d bytes is in the lease: %v", size, has)
 			}
 		}
@@ -226,7 +226,7 @@ func TestTheStoreTellsWhatTheKeeperBeforeKnew(t *testing.T) {
 		want  string
 	}{{2, "a", "a"}, {2, "b", "b"}, {3, "c", "c"}, {2, "late", "c"}, {3, "d", "d"}} {
 		storeLaw(t.Context(), n.Home, said.epoch, known(said.limit))
-		s := n.candidate(PrefersKeep).before(t.Context())
+		s := n.candidate(PrefersKeep).loadSnapshot(t.Context())
 		if _, has := s.Limits[said.want]; !has || len(s.Limits) != 1 {
 			t.Errorf("after %d has left %s: %+v", said.epoch, said.limit, s.Limits)
 		}
@@ -273,7 +273,7 @@ func TestTheNextKeeperKnowsWhatThisOneLearned(t *testing.T) {
 	given(k, permit.Report{Epoch: 7, Number: first.Permits[0].Number, Cost: first.Permits[0].Cost, Ended: answered})
 	var left snapshot
 	k.put = func(s snapshot) { left = s }
-	k.aside(now)
+	k.storeAndReport(now)
 	if g := given(newKeeper(n, 8, 1, left)); !g.Answered {
 		t.Error("the next keeper does not know that the provider answers")
 	}
@@ -284,7 +284,7 @@ func TestALawIsStored(t *testing.T) {
 	n := newConfig(t)
 	k := n.candidate(MayKeep)
 	k.running = &term{epoch: 7, keep: newKeeper(n, 7, 1, snapshot{}), stop: func() {}, ended: make(chan struct{}, 1)}
-	k.aside(t.Context(), snapshot{Limits: map[string]machine.LaneConfig{"l": {}}, Memory: map[string]machine.LaneMemory{}})
+	k.saveSnapshot(t.Context(), snapshot{Limits: map[string]machine.LaneConfig{"l": {}}, Memory: map[string]machine.LaneMemory{}})
 	k.work.Wait()
 	if _, has := loadLaw(t.Context(), n.Home).Limits["l"]; !has {
 		t.Error("the store does not have it")
@@ -367,7 +367,7 @@ func TestAStoreThatHangsHoldsOneOfEach(t *testing.T) {
 	k.running = &term{epoch: 7}
 	for range 5 {
 		k.stored = time.Time{}
-		k.aside(ctx, snapshot{})
+		k.saveSnapshot(ctx, snapshot{})
 		k.begin(ctx, lease.FindEpoch{})
 		time.Sleep(20 * time.Millisecond) // so that the first has begun: if it has not, no more can have
 	}

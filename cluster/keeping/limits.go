@@ -19,8 +19,8 @@ import (
 // counts.
 const setPrefix = "limits/set-"
 
-// setMost bounds the bytes that are read of one.
-const setMost = 64 << 10
+// maxSetBytes bounds the bytes that are read of one.
+const maxSetBytes = 64 << 10
 
 // SetLimit sets a limit and keeps it in the store. A keeper that misses the message reads it there.
 func SetLimit(ctx context.Context, b *bus.Bus, home store.Store, limit string, lane machine.LaneConfig) error {
@@ -66,7 +66,7 @@ func setLimits(ctx context.Context, home store.Store, known uint64) (all map[uin
 		if !ok {
 			continue
 		}
-		text, err := store.ReadAll(ctx, home, o.Name, setMost)
+		text, err := store.ReadAll(ctx, home, o.Name, maxSetBytes)
 		if errors.Is(err, store.ErrMissing) {
 			continue // a later one has taken its place
 		}
@@ -82,18 +82,18 @@ func setLimits(ctx context.Context, home store.Store, known uint64) (all map[uin
 	return all, latest, nil
 }
 
-// takeSet tells the keeper the limits that people have set since a number, and returns the latest number. The caller
+// readSetLimits tells the keeper the limits that people have set since a number, and returns the latest number. The caller
 // reads again later if the store is away.
-func (k *Keeper) takeSet(ctx context.Context, known uint64) (latest uint64, err error) {
+func (k *Keeper) readSetLimits(ctx context.Context, known uint64) (latest uint64, err error) {
 	all, latest, err := setLimits(ctx, k.cfg.Home, known)
 	for _, number := range slices.Sorted(maps.Keys(all)) {
-		k.tell(ctx, keptOrder(all[number].Name, all[number].Lane))
+		k.tell(ctx, storedOrder(all[number].Name, all[number].Lane))
 	}
 	return latest, err
 }
 
-// keptOrder defines a limit as the store has it, unless the limit is so already.
-func keptOrder(name string, c machine.LaneConfig) order {
+// storedOrder defines a limit as the store has it, unless the limit is so already.
+func storedOrder(name string, c machine.LaneConfig) order {
 	return func(now time.Time, k *Keeper) {
 		if is, known := k.limits[name]; !known || !reflect.DeepEqual(is, c) {
 			k.define(now, name, c)
@@ -105,8 +105,8 @@ func keptOrder(name string, c machine.LaneConfig) order {
 // be known before its first permit, and a scheduler may be busy for seconds. Limits that people set stand in the store
 // and come before a worker's word. It reads them again each minute, as a message on the bus may be lost.
 func (k *Keeper) hearLimits(ctx context.Context) {
-	set, err := k.takeSet(ctx, 0)
-	for ; err != nil && ctx.Err() == nil; set, err = k.takeSet(ctx, 0) {
+	set, err := k.readSetLimits(ctx, 0)
+	for ; err != nil && ctx.Err() == nil; set, err = k.readSetLimits(ctx, 0) {
 		k.cfg.Say(fmt.Sprintf("no limit is known yet, and the store is asked again: %v", err))
 		k.pause(ctx)
 	}
@@ -127,7 +127,7 @@ func (k *Keeper) hearLimits(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.Chan():
-			set, _ = k.takeSet(ctx, set) // a store that is away is asked again
+			set, _ = k.readSetLimits(ctx, set) // a store that is away is asked again
 		case said, open := <-status.C:
 			if !open {
 				return

@@ -144,7 +144,7 @@ func TestASetLimitIsKept(t *testing.T) {
 	}
 	k, end := keeps(t, n)
 	defer end()
-	known := must.Get(k.takeSet(t.Context(), 0))(t)
+	known := must.Get(k.readSetLimits(t.Context(), 0))(t)
 	k.tell(t.Context(), limitOrder("other", machine.LaneConfig{Limits: batch.Limits{RPM: 9}}))
 	rpm := func(limit string, want float64) {
 		t.Helper()
@@ -157,7 +157,7 @@ func TestASetLimitIsKept(t *testing.T) {
 	rpm("openai/gpt@h:1#3f9a1c", 30)
 	rpm("other", 7)
 	set("other", 8) // its word on the bus is heard by nobody
-	must.Get(k.takeSet(t.Context(), known))(t)
+	must.Get(k.readSetLimits(t.Context(), known))(t)
 	rpm("other", 8)
 }
 
