@@ -113,7 +113,7 @@ func TestTheListShowsProgress(t *testing.T) {
 	h.worker("-c 8")
 	h.must(0, submit+" --wait", "80 results in")
 	h.must(0, "jobs ls", "100 % (4 of 4 parts, 80 items)")
-	var all []listed
+	var all []listedJob
 	if err := json.Unmarshal([]byte(h.must(0, "jobs ls --json")), &all); err != nil || len(all) != 1 || all[0].Parts != 4 || all[0].Items != 80 || !strings.HasPrefix(all[0].Job, "night-") {
 		t.Errorf("%v %+v", err, all)
 	}

@@ -58,7 +58,7 @@ func newTakeOverCommand(w *world.World) *cobra.Command {
 // takeOver names the hub of the line as the one hub of the store, and prints the name of the one
 // before.
 func (f *joinFlags) takeOver(ctx context.Context, cmd *cobra.Command, w *world.World) error {
-	cfg, err := f.config(w, sayTo(cmd))
+	cfg, err := f.config(w, speakerOf(cmd))
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (f *joinFlags) takeOver(ctx context.Context, cmd *cobra.Command, w *world.W
 // check prints all findings, as lines or as JSON. It ends with [exit.ItemsFailed] if one of them
 // is unsafe.
 func (f *joinFlags) check(ctx context.Context, cmd *cobra.Command, w *world.World, asJSON bool) error {
-	cfg, err := f.config(w, sayTo(cmd))
+	cfg, err := f.config(w, speakerOf(cmd))
 	if err != nil {
 		return err
 	}

@@ -15,11 +15,11 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// money is the value of a flag in USD; 0: the flag was not given.
-type money float64
+// usdFlag is the value of a flag in USD; 0: the flag was not given.
+type usdFlag float64
 
 // String is part of pflag.Value.
-func (m *money) String() string {
+func (m *usdFlag) String() string {
 	if *m == 0 {
 		return ""
 	}
@@ -27,21 +27,21 @@ func (m *money) String() string {
 }
 
 // Set is part of pflag.Value.
-func (m *money) Set(text string) error {
+func (m *usdFlag) Set(text string) error {
 	usd, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(usd > 0) || math.IsInf(usd, 0) {
 		return errors.New("must be a number of USD, more than 0")
 	}
-	*m = money(usd)
+	*m = usdFlag(usd)
 	return nil
 }
 
 // Type is part of pflag.Value.
-func (m *money) Type() string { return "USD" }
+func (m *usdFlag) Type() string { return "USD" }
 
-// caps returns the first cap of a job; nil if it has none. It refuses one if the price of --model is not known.
+// firstCap returns the list of caps with which a job begins; nil: it has no cap. It refuses one if the price of --model is not known.
 // The prices of other models show when the lines are read.
-func (m *money) caps(s *run.Settings, lines promptfile.Config) ([]limiter.Money, error) {
+func (m *usdFlag) firstCap(s *run.Settings, lines promptfile.Config) ([]limiter.Money, error) {
 	if *m == 0 {
 		return nil, nil
 	}
@@ -53,8 +53,9 @@ func (m *money) caps(s *run.Settings, lines promptfile.Config) ([]limiter.Money,
 	return []limiter.Money{limiter.USD(float64(*m))}, nil
 }
 
-// enough returns a greater --max-cost for a job that has stopped at its cap, in USD; "" for another.
-func enough(r *job.Record) string {
+// greaterCap returns a greater --max-cost to suggest, in USD, for a job that has stopped at its cap. It returns "" for any
+// other job.
+func greaterCap(r *job.Record) string {
 	if len(r.Caps) == 0 || !strings.Contains(r.Why, "--max-cost") {
 		return ""
 	}

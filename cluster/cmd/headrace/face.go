@@ -20,46 +20,46 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// A face shows the progress of a job as headrace run shows a run, in the form that --progress names.
-type face struct {
-	s       *run.Settings
-	console *progress.Console
-	closed  func()
-	began   bool
-	shown   time.Time       // time of the last show
-	late    bool            // parts done before the watch began have been reported
-	refused map[string]bool // refusals of workers that have been reported
+// A jobDisplay shows the progress of a job as headrace run shows a run, in the form that --progress names.
+type jobDisplay struct {
+	s               *run.Settings
+	console         *progress.Console
+	closed          func()
+	began           bool
+	lastShown       time.Time       // time of the last show
+	earlierReported bool            // parts done before the watch began have been reported
+	refused         map[string]bool // refusals of workers that have been reported
 }
 
-// openFace opens the display that the flags choose. The caller closes it.
-func openFace(s *run.Settings) (*face, error) {
+// openDisplay opens the display that the flags choose. The caller closes it.
+func openDisplay(s *run.Settings) (*jobDisplay, error) {
 	console, _, closed, err := s.Face()
 	if err != nil {
 		return nil, err
 	}
-	return &face{s: s, console: console, closed: closed, refused: map[string]bool{}}, nil
+	return &jobDisplay{s: s, console: console, closed: closed, refused: map[string]bool{}}, nil
 }
 
-func (f *face) close() { f.closed() }
+func (f *jobDisplay) close() { f.closed() }
 
 // line shows a notice to a person.
-func (f *face) line(text string) { f.console.Notice(event.Other, text) }
+func (f *jobDisplay) line(text string) { f.console.Notice(event.Other, text) }
 
-func (f *face) event(code event.Code, text string) { f.console.Notice(code, text) }
+func (f *jobDisplay) event(code event.Code, text string) { f.console.Notice(code, text) }
 
-func (f *face) error(err error) { f.line(err.Error()) }
+func (f *jobDisplay) error(err error) { f.line(err.Error()) }
 
 // watch shows a job until it has ended.
-func (f *face) watch(ctx context.Context, n *node.Node, name string) (node.JobStatus, error) {
-	return n.Watch(ctx, name, every, f.show)
+func (f *jobDisplay) watch(ctx context.Context, n *node.Node, name string) (node.JobStatus, error) {
+	return n.Watch(ctx, name, watchEvery, f.show)
 }
 
-// every is the interval between two looks at the job, for the fastest face. The end of a job shows within that time.
-const every = 500 * time.Millisecond
+// watchEvery is the interval between two looks at the job, for the fastest face. The end of a job shows within that time.
+const watchEvery = 500 * time.Millisecond
 
 // show shows how the job stands, and reports each refusal of a worker once. Once the input is
 // read, it shows a running job in each period of the face, and any other job each time.
-func (f *face) show(s *node.Standing) {
+func (f *jobDisplay) show(s *node.Standing) {
 	r := &s.Record
 	if !f.began && r.Job != "" {
 		f.begin(s)
@@ -73,21 +73,21 @@ func (f *face) show(s *node.Standing) {
 	if s.Chunks == 0 {
 		return // its input is being read
 	}
-	if s.Before > 0 && s.Before < s.Items && !f.late {
-		f.late = true
+	if s.Before > 0 && s.Before < s.Items && !f.earlierReported {
+		f.earlierReported = true
 		f.line(fmt.Sprintf("%d items had ended before: failures and tokens are counted from now on", s.Before))
 	}
-	if over := s.Record.State != job.Running; !over && s.At.Sub(f.shown) < f.s.Every()-every/10 { // periods are never quite in time
+	if over := s.Record.State != job.Running; !over && s.At.Sub(f.lastShown) < f.s.Every()-watchEvery/10 { // periods are never quite in time
 		return
 	}
-	f.shown = s.At
+	f.lastShown = s.At
 	p := pictureOf(s)
 	e := event.Of(&p, contextOf(s))
 	f.console.Show(&e)
 }
 
-// begin announces what the face shows from now on.
-func (f *face) begin(s *node.Standing) {
+// begin announces the job that the display shows from now on.
+func (f *jobDisplay) begin(s *node.Standing) {
 	f.began = true
 	var items *int // null: not known
 	if s.Chunks > 0 {
@@ -99,6 +99,7 @@ func (f *face) begin(s *node.Standing) {
 	}
 }
 
+// firstInput names the first input of a job, and says how many more there are.
 func firstInput(r *job.Record) string {
 	if len(r.Inputs) == 0 {
 		return ""
@@ -109,6 +110,7 @@ func firstInput(r *job.Record) string {
 	return r.Inputs[0].Name
 }
 
+// contextOf returns the facts about a job that are shown next to its figures.
 func contextOf(s *node.Standing) event.Context {
 	asked := s.Record.Asking.Provider
 	by, _ := boundOf(s)
@@ -118,7 +120,8 @@ func contextOf(s *node.Standing) event.Context {
 	}
 }
 
-// whyStopped returns why a job has stopped: a bound, or an input that is gone. It returns "" if the provider has stopped a limit of the job.
+// whyStopped returns why a job has stopped, such as a bound or an input that is gone. It returns "" if the provider has
+// stopped a limit of the job.
 func whyStopped(s *node.Standing) string {
 	byProvider := slices.ContainsFunc(s.Limits, func(l bus.LimitPicture) bool { return l.Phase == machine.Stopped.String() })
 	if s.Record.State != job.Stopped || byProvider {
@@ -166,7 +169,7 @@ func pictureOf(s *node.Standing) observe.Snapshot {
 	p := observe.Snapshot{
 		At: s.At, Began: s.Began, Total: observe.UnknownTotal, Before: s.Before, Failed: s.Since.Failed,
 		Calls: int(s.Calls), Throttled: int(s.Refused), Cooldowns: int(s.Cooldowns), Concurrency: s.Concurrency, InFlight: s.InFlight, Waiting: s.Waiting,
-		Speed: s.PerSecond, OfLanes: len(s.Limits), Ends: endsOf(s),
+		Speed: s.PerSecond, OfLanes: len(s.Limits), Ends: forecastOf(s),
 		Spent: observe.Spent{
 			Usage: provider.Usage{InputTokens: s.Since.Usage.InputTokens, OutputTokens: s.Since.Usage.OutputTokens, CachedTokens: s.Since.Usage.CachedTokens},
 			Doubtful: provider.Doubtful{
@@ -227,10 +230,11 @@ const (
 	byWork   = "the parts that are in work"
 )
 
-// busy is the share of the allowed calls in flight at which concurrency holds a job back.
-const busy = 0.9
+// busyShare is the share of the allowed calls in flight at which concurrency holds a job back.
+const busyShare = 0.9
 
-// boundOf returns what holds a job back, and the limit: the one under which the most calls wait.
+// boundOf returns the cause that holds a job back. If that is a limit, it also returns the limit's name: the one under
+// which the most calls wait.
 func boundOf(s *node.Standing) (by, limit string) {
 	switch {
 	case s.Record.IsPaused():
@@ -253,7 +257,7 @@ func boundOf(s *node.Standing) (by, limit string) {
 	switch {
 	case most > 0 && by != "":
 		return by, limit
-	case float64(s.InFlight) >= busy*float64(s.Concurrency):
+	case float64(s.InFlight) >= busyShare*float64(s.Concurrency):
 		return "concurrency", ""
 	}
 	return byWork, ""
@@ -266,7 +270,8 @@ const (
 	endsGive  = 4 // a fourth of the rest, either way: the speed is measured over seconds
 )
 
-func endsOf(s *node.Standing) observe.Forecast {
+// forecastOf estimates the end of a job from its present speed. It gives none before there is enough data.
+func forecastOf(s *node.Standing) observe.Forecast {
 	switch {
 	case s.Record.IsPaused():
 		return observe.Forecast{Why: "paused"}
@@ -295,7 +300,7 @@ func laneOf(l *bus.LimitPicture) observe.Lane {
 		lane.Rate = *l.Pace
 	}
 	for _, k := range l.Known {
-		at, ok := places[k.Limit]
+		at, ok := viewPlaces[k.Limit]
 		if !ok {
 			continue
 		}
@@ -326,5 +331,5 @@ func whyLimitStopped(l *bus.LimitPicture) string {
 	return strings.Replace(l.Stopped, "account "+l.Account+": ", "account "+plainAccount(l.Account)+": ", 1)
 }
 
-// places maps the names of limited quantities to their places in a view.
-var places = map[string]int{"requests": 0, "tokens": 1, "input_tokens": 2, "output_tokens": 3}
+// viewPlaces maps the names of limited quantities to their places in a view.
+var viewPlaces = map[string]int{"requests": 0, "tokens": 1, "input_tokens": 2, "output_tokens": 3}

@@ -93,7 +93,7 @@ func (f *hubFlags) serve(ctx context.Context, cmd *cobra.Command, w *world.World
 	if err := f.meters.check(); err != nil {
 		return err
 	}
-	say := sayTo(cmd)
+	say := speakerOf(cmd)
 	drain, ctx, closed := s.Watch(ctx, say.event)
 	defer closed()
 	hub, err := f.start(w, say)

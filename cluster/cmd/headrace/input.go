@@ -28,7 +28,7 @@ func recordOf(ctx context.Context, s *run.Settings, lines promptfile.Config, inp
 			return r, exit.EndOf(exit.Usage, err)
 		}
 		for _, in := range all {
-			if err := apart(s, in.Name); err != nil {
+			if err := checkApart(s, in.Name); err != nil {
 				return r, err
 			}
 			in.Format = formatWord(s.Flags.ReaderConfig(in.Name).Format)
@@ -41,8 +41,8 @@ func recordOf(ctx context.Context, s *run.Settings, lines promptfile.Config, inp
 	return r, err
 }
 
-// apart rejects a job whose files would replace an input: its results would be bought, and could not be written.
-func apart(s *run.Settings, input string) error {
+// checkApart rejects a job whose files would replace an input: its results would be bought, and could not be written.
+func checkApart(s *run.Settings, input string) error {
 	for what, path := range map[string]string{"output": s.Flags.Output, "errors file": s.Flags.ErrorsPath()} {
 		if journal.SameFile(input, path) {
 			return exit.End(exit.Usage, "the %s is the input, %s: choose another file", what, input)
@@ -51,6 +51,7 @@ func apart(s *run.Settings, input string) error {
 	return nil
 }
 
+// formatWord returns the word for a format in the record of a job.
 func formatWord(f prompts.Format) string {
 	switch f {
 	case prompts.FormatCSV:
@@ -62,6 +63,7 @@ func formatWord(f prompts.Format) string {
 	return job.JSONL
 }
 
+// readingOf returns from the flags how workers read the lines of a job.
 func readingOf(s *run.Settings, lines promptfile.Config) job.Reading {
 	given := s.Given(settings.Input)
 	bad, untranslatable := s.Flags.SkipsBadLines(), s.Flags.SkipsUntranslatable()
@@ -83,11 +85,11 @@ func askingOf(s *run.Settings) (job.Asking, error) {
 	if fleet := s.Flags.Fleet; fleet != nil {
 		a.Provider, a.Settings[run.JobLanes] = strings.Join(fleet.Names(), ", "), fleet.Text
 	}
-	return a, bringFiles(s, a.Settings)
+	return a, addFileTexts(s, a.Settings)
 }
 
-// bringFiles adds the texts of files that are on this machine, and not where calls are made.
-func bringFiles(s *run.Settings, to map[string]string) error {
+// addFileTexts adds the texts of files that are on this machine, and not where calls are made.
+func addFileTexts(s *run.Settings, to map[string]string) error {
 	prices, err := s.Flags.PricesOfJob()
 	if err != nil {
 		return exit.EndOf(exit.Usage, err)

@@ -28,7 +28,7 @@ type jobsFlags struct {
 	output, errors string
 	asJSON         bool
 	partial, close bool
-	maxCost        money
+	maxCost        usdFlag
 }
 
 // newJobsCommand makes headrace jobs and its commands. A person may name a job as submit --job
@@ -44,7 +44,7 @@ func newJobsCommand(w *world.World) *cobra.Command {
 	}
 	f.register(cmd.PersistentFlags(), "cluster")
 	cmd.PersistentFlags().BoolVar(&f.asJSON, "json", false, "print JSON")
-	about := func(use, short string, do func(ctx context.Context, cmd *cobra.Command, n *node.Node, args []string) error) *cobra.Command {
+	addCommand := func(use, short string, do func(ctx context.Context, cmd *cobra.Command, n *node.Node, args []string) error) *cobra.Command {
 		c := &cobra.Command{Use: use, Short: short, Args: cobra.MinimumNArgs(1)}
 		c.RunE = func(cmd *cobra.Command, args []string) error {
 			return f.with(w, cmd, func(ctx context.Context, cmd *cobra.Command, n *node.Node) error {
@@ -66,27 +66,27 @@ func newJobsCommand(w *world.World) *cobra.Command {
 	}
 	list := &cobra.Command{Use: "ls", Short: "List the jobs", Args: noArguments, RunE: func(cmd *cobra.Command, _ []string) error { return f.with(w, cmd, f.list) }}
 	cmd.AddCommand(list)
-	one := cobra.ExactArgs(1)
-	about("status JOB", "Show how a job stands", f.status).Args = one
-	faces := run.NewSettings(w, settings.Faces|settings.Says)
-	watch := about("watch JOB", "Show how a job stands, until it ends", func(ctx context.Context, cmd *cobra.Command, n *node.Node, args []string) error {
-		return f.watch(ctx, cmd, faces, n, args[0])
+	oneArgument := cobra.ExactArgs(1)
+	addCommand("status JOB", "Show how a job stands", f.status).Args = oneArgument
+	display := run.NewSettings(w, settings.Faces|settings.Says)
+	watch := addCommand("watch JOB", "Show how a job stands, until it ends", func(ctx context.Context, cmd *cobra.Command, n *node.Node, args []string) error {
+		return f.watch(ctx, cmd, display, n, args[0])
 	})
-	watch.Long, watch.Args = watchLong, one
-	faces.Register(watch)
-	about("cancel JOB", "End a job: calls in flight are saved, and saved results stay", steer(func(n *node.Node) change { return n.Cancel }))
-	about("drain JOB", "The same as cancel, in the word of headrace ctl", steer(func(n *node.Node) change { return n.Cancel }))
-	about("pause JOB", "Start no further call of a job until it is resumed; calls in flight finish", steer(func(n *node.Node) change { return n.Pause }))
-	resume := about("resume JOB", "Resume a job that was paused, canceled or stopped, or whose results are no longer whole", steer(f.resume))
+	watch.Long, watch.Args = watchLong, oneArgument
+	display.Register(watch)
+	addCommand("cancel JOB", "End a job: calls in flight are saved, and saved results stay", steerCommand(func(n *node.Node) change { return n.Cancel }))
+	addCommand("drain JOB", "The same as cancel, in the word of headrace ctl", steerCommand(func(n *node.Node) change { return n.Cancel }))
+	addCommand("pause JOB", "Start no further call of a job until it is resumed; calls in flight finish", steerCommand(func(n *node.Node) change { return n.Pause }))
+	resume := addCommand("resume JOB", "Resume a job that was paused, canceled or stopped, or whose results are no longer whole", steerCommand(f.resume))
 	resume.Flags().Var(&f.maxCost, "max-cost", "most that its calls may cost in all, in USD, what they have cost so far included (default: as before)")
-	about("retry-failed JOB", "Retry the failed items of a job that is done", steer(func(n *node.Node) change { return n.RetryFailed }))
-	about("rm JOB", "Delete jobs that have ended, and their results in the store", f.remove)
-	add := about("add JOB INPUT…", "Add inputs to a job that was submitted with --open", f.add)
+	addCommand("retry-failed JOB", "Retry the failed items of a job that is done", steerCommand(func(n *node.Node) change { return n.RetryFailed }))
+	addCommand("rm JOB", "Delete jobs that have ended, and their results in the store", f.remove)
+	add := addCommand("add JOB INPUT…", "Add inputs to a job that was submitted with --open", f.add)
 	add.Flags().BoolVar(&f.close, "close", false, "no further inputs will come")
-	f.addWords(w, cmd)
+	f.addCtlCommands(w, cmd)
 	cmd.AddCommand(f.newReportCommand(w))
-	fetch := about("fetch JOB", "Make the files of a job that headrace run would make", f.fetch)
-	fetch.Args = one
+	fetch := addCommand("fetch JOB", "Make the files of a job that headrace run would make", f.fetch)
+	fetch.Args = oneArgument
 	fetch.Flags().StringVarP(&f.output, "output", "o", "", "where results go: a file, or s3://bucket/results.jsonl (default: as it was submitted)")
 	fetch.Flags().StringVar(&f.errors, "errors", "", "file for failed items (default: OUTPUT with .errors before its ending)")
 	fetch.Flags().BoolVar(&f.partial, "partial", false, "take the finished parts of a job that is not done")
@@ -98,9 +98,10 @@ const jobsLong = `See and steer the jobs of a cluster. Without a word it lists t
 Words of headrace ctl have the same form here: status, pause, resume, drain, limit, max-cost, reset, report. A change reaches all
 workers. Two words are not of a job: each worker has its own -c (concurrency) and its own log (log-level).`
 
-// with joins the cluster, runs do, and leaves.
+// with joins the cluster, runs do with the node, and leaves. An error of do ends the command as a wrong usage, unless it
+// has an exit code of its own.
 func (f *jobsFlags) with(w *world.World, cmd *cobra.Command, do func(context.Context, *cobra.Command, *node.Node) error) error {
-	n, err := f.join(cmd.Context(), w, sayTo(cmd))
+	n, err := f.join(cmd.Context(), w, speakerOf(cmd))
 	if err != nil {
 		return err
 	}
@@ -117,11 +118,11 @@ func (f *jobsFlags) with(w *world.World, cmd *cobra.Command, do func(context.Con
 // change changes the job of a name.
 type change = func(ctx context.Context, name string) error
 
-// steer changes jobs, and prints how they stand.
-func steer(how func(*node.Node) change) func(context.Context, *cobra.Command, *node.Node, []string) error {
+// steerCommand returns a command's function that changes each named job, and then prints the job's state.
+func steerCommand(changeOf func(*node.Node) change) func(context.Context, *cobra.Command, *node.Node, []string) error {
 	return func(ctx context.Context, cmd *cobra.Command, n *node.Node, args []string) error {
 		for _, name := range args {
-			if err := how(n)(ctx, name); err != nil {
+			if err := changeOf(n)(ctx, name); err != nil {
 				return err
 			}
 			s, err := n.Job(ctx, name)
@@ -153,9 +154,9 @@ func (f *jobsFlags) list(ctx context.Context, cmd *cobra.Command, n *node.Node) 
 	if err != nil {
 		return err
 	}
-	jobs := make([]listed, 0, len(all)) // none is a list, too
+	jobs := make([]listedJob, 0, len(all)) // none is a list, too
 	for i := range all {
-		l := listed{Record: all[i]}
+		l := listedJob{Record: all[i]}
 		if s, err := n.Job(ctx, l.Job); err == nil { // else it was deleted just now, or is of a newer program
 			l.Record, l.Items, l.Chunks, l.Parts = s.Record, s.Items, s.Chunks, s.Parts
 		}
@@ -173,8 +174,8 @@ func (f *jobsFlags) list(ctx context.Context, cmd *cobra.Command, n *node.Node) 
 	return t.Flush()
 }
 
-// A listed job holds its record and its progress, by the store alone.
-type listed struct {
+// A listedJob holds its record and its progress, by the store alone.
+type listedJob struct {
 	job.Record
 	Items  int `json:"items"`
 	Chunks int `json:"chunks"` // of this round
@@ -182,7 +183,7 @@ type listed struct {
 }
 
 // progress returns the share of finished parts; - until the input has been read.
-func (l *listed) progress() string {
+func (l *listedJob) progress() string {
 	if l.Chunks == 0 {
 		return "-"
 	}
@@ -190,6 +191,7 @@ func (l *listed) progress() string {
 	return fmt.Sprintf("%d %% (%d of %d parts, %d items)", whole*l.Parts/l.Chunks, l.Parts, l.Chunks, l.Items)
 }
 
+// show prints the state of a job, and the reason for it if there is one.
 func (f *jobsFlags) show(cmd *cobra.Command, s node.JobStatus) error {
 	if f.asJSON {
 		return json.NewEncoder(cmd.OutOrStdout()).Encode(s)
@@ -233,7 +235,7 @@ func (f *jobsFlags) watch(ctx context.Context, cmd *cobra.Command, s *run.Settin
 	if err := s.Complete(); err != nil {
 		return err
 	}
-	say, err := openFace(s)
+	say, err := openDisplay(s)
 	if err != nil {
 		return err
 	}
@@ -241,7 +243,7 @@ func (f *jobsFlags) watch(ctx context.Context, cmd *cobra.Command, s *run.Settin
 	defer closed()
 	looking, stop := untilDrained(ctx, drain)
 	defer stop()
-	show, period := say.show, every
+	show, period := say.show, watchEvery
 	if f.asJSON {
 		period = waitEvery
 		show = func(st *node.Standing) { err = errors.Join(err, json.NewEncoder(cmd.OutOrStdout()).Encode(st)) }
@@ -260,20 +262,21 @@ func (f *jobsFlags) watch(ctx context.Context, cmd *cobra.Command, s *run.Settin
 }
 
 // untilDrained returns a context that ends with ctx, or when drain is closed. stop waits for its goroutine.
-func untilDrained(ctx context.Context, drain <-chan struct{}) (until context.Context, stop func()) {
-	until, cancel := context.WithCancel(ctx)
-	over := make(chan struct{})
+func untilDrained(ctx context.Context, drain <-chan struct{}) (watching context.Context, stop func()) {
+	watching, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
 	go func() { // stop waits for it
-		defer close(over)
+		defer close(ended)
 		select {
 		case <-drain:
 			cancel()
-		case <-until.Done():
+		case <-watching.Done():
 		}
 	}()
-	return until, func() { cancel(); <-over }
+	return watching, func() { cancel(); <-ended }
 }
 
+// remove deletes jobs that have ended, and prints their names.
 func (f *jobsFlags) remove(ctx context.Context, cmd *cobra.Command, n *node.Node, args []string) error {
 	for _, name := range args {
 		if err := n.Remove(ctx, name); err != nil {

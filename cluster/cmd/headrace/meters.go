@@ -28,7 +28,7 @@ func (m *meters) register(fs *pflag.FlagSet) {
 }
 
 // open serves the figures of a source, and says where. Without the flag it does nothing. The caller closes them.
-func (m *meters) open(say voice, source exposition.Source) (closed func(), err error) {
+func (m *meters) open(say notifier, source exposition.Source) (closed func(), err error) {
 	if m.addr == "" {
 		return func() {}, nil
 	}

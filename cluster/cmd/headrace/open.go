@@ -79,8 +79,8 @@ func callerOf(calls *run.Calls) (*node.Caller, error) {
 	}, nil
 }
 
-// ended returns the result of a worker: success if it was drained, whatever it had left, unless the calls were cut off.
-func ended(calls context.Context, drain <-chan struct{}, err, closed error) error {
+// workerResult returns the result of a worker: success if it was drained, whatever it had left, unless the calls were cut off.
+func workerResult(calls context.Context, drain <-chan struct{}, err, closed error) error {
 	select {
 	case <-drain:
 		if calls.Err() != nil {

@@ -109,7 +109,7 @@ func reportedJob(s *node.JobStatus) *report.Job {
 	}
 	if r.State == job.Canceled || r.State == job.Stopped || r.IsPaused() {
 		j.Next = "headrace jobs resume " + r.Job
-		if more := enough(r); more != "" {
+		if more := greaterCap(r); more != "" {
 			j.Next += " --max-cost " + more
 		}
 	}
@@ -146,6 +146,6 @@ func addStanding(j *report.Job, s *node.Standing) {
 	}
 	for i := range s.Limits {
 		l := &s.Limits[i]
-		j.Limits = append(j.Limits, report.JobLimit{Name: plainName(l.Name, s.Limits), Phase: l.Phase, Pace: paceOf(l), HeldBy: whyOf(l), Known: knownOf(l)})
+		j.Limits = append(j.Limits, report.JobLimit{Name: plainName(l.Name, s.Limits), Phase: l.Phase, Pace: paceOf(l), HeldBy: heldByOf(l), Known: knownOf(l)})
 	}
 }

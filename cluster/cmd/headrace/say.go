@@ -11,8 +11,8 @@ import (
 	"github.com/headrace/headrace/internal/command/exit"
 )
 
-// A voice tells people what they should know.
-type voice interface {
+// A notifier tells people what they should know.
+type notifier interface {
 	line(text string)
 	error(err error)
 	event(code event.Code, text string)
@@ -21,8 +21,8 @@ type voice interface {
 // A speaker prints lines for people, each by one write, so that goroutines do not mix them.
 type speaker struct{ out io.Writer }
 
-// sayTo returns the speaker of a command; for nil it writes to standard error.
-func sayTo(cmd *cobra.Command) *speaker {
+// speakerOf returns the speaker of a command; for nil it writes to standard error.
+func speakerOf(cmd *cobra.Command) *speaker {
 	if cmd == nil {
 		return &speaker{os.Stderr}
 	}

@@ -104,7 +104,7 @@ func printLimits(out io.Writer, limits []bus.LimitPicture) error {
 	for i := range limits {
 		l := &limits[i]
 		jobs, servers := holdersOf(l)
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\n", l.Name, l.Phase, paceOf(l), whyOf(l), knownOf(l), l.InFlight, l.Given, l.Refused, jobs, servers)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\n", l.Name, l.Phase, paceOf(l), heldByOf(l), knownOf(l), l.InFlight, l.Given, l.Refused, jobs, servers)
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -132,7 +132,8 @@ func holdersOf(l *bus.LimitPicture) (jobs, servers int) {
 	return jobs, servers
 }
 
-// stoppedAccounts says which accounts have stopped with several limits, by the cause of the first of these.
+// stoppedAccounts returns a line for each account that has stopped with several of its limits. The line gives the cause
+// of the first.
 func stoppedAccounts(limits []bus.LimitPicture) (all []string) {
 	of := map[string][]string{}
 	why := map[string]string{}
@@ -157,9 +158,9 @@ func paceOf(l *bus.LimitPicture) string {
 	return fmt.Sprintf("%.3g", *l.Pace)
 }
 
-// whyOf returns what holds the calls of a limit back. A keeper names the input as the bound where workers ask for no
+// heldByOf returns what holds the calls of a limit back. A keeper names the input as the bound where workers ask for no
 // more permits than they get, and that counts as nothing.
-func whyOf(l *bus.LimitPicture) string {
+func heldByOf(l *bus.LimitPicture) string {
 	switch l.Bound {
 	case "", "input", "tail":
 		return "nothing"

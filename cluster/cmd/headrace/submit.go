@@ -29,7 +29,7 @@ type submitFlags struct {
 	limitName  string
 	job        string
 	deadline   time.Duration
-	maxCost    money
+	maxCost    usdFlag
 	weight     float64
 	chunkLines int
 	open, wait bool
@@ -98,7 +98,7 @@ func (f *submitFlags) submit(ctx context.Context, w *world.World, cmd *cobra.Com
 		}
 	}
 	f.deadline, s.Flags.Deadline = s.Flags.Deadline, 0 // the cluster keeps it
-	say, err := openFace(s)
+	say, err := openDisplay(s)
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ type given struct {
 }
 
 // sayMet reports that a job was submitted before, and which of its earlier settings it keeps.
-func (g *given) sayMet(say voice) {
+func (g *given) sayMet(say notifier) {
 	if !g.met {
 		return
 	}
@@ -167,7 +167,7 @@ func (f *submitFlags) give(ctx context.Context, n *node.Node, s *run.Settings, i
 	}
 	asked.Limit, asked.Weight, asked.Open, asked.Cut.ChunkLines = f.limitName, f.weight, f.open, f.chunkLines
 	asked.Bounds = f.bounds(s)
-	if asked.Caps, err = f.maxCost.caps(s, lines); err != nil {
+	if asked.Caps, err = f.maxCost.firstCap(s, lines); err != nil {
 		return g, err
 	}
 	if asked.Submission, err = f.submission(s, &asked); err == nil && s.Flags.Fresh {
@@ -267,7 +267,7 @@ func startOver(ctx context.Context, n *node.Node, s *run.Settings, r *job.Record
 const waitEvery = time.Second
 
 // waitFor waits for a job's end and makes its files. It ends as headrace run does.
-func waitFor(ctx context.Context, drain <-chan struct{}, n *node.Node, s *run.Settings, r job.Record, say *face) error {
+func waitFor(ctx context.Context, drain <-chan struct{}, n *node.Node, s *run.Settings, r job.Record, say *jobDisplay) error {
 	waiting, stop := untilDrained(ctx, drain)
 	defer stop()
 	status, err := say.watch(waiting, n, r.Job)
@@ -281,7 +281,7 @@ func waitFor(ctx context.Context, drain <-chan struct{}, n *node.Node, s *run.Se
 }
 
 // conclude makes the files of a job that has ended, and ends as headrace run does.
-func conclude(ctx context.Context, n *node.Node, s *run.Settings, status node.JobStatus, r job.Record, say voice) error {
+func conclude(ctx context.Context, n *node.Node, s *run.Settings, status node.JobStatus, r job.Record, say notifier) error {
 	if status.Record.State == job.Refused {
 		why, complaints, _ := strings.Cut(strings.TrimPrefix(status.Record.Why, "promptfile: "), "\n")
 		return s.Verdict.FaultyInput(why, strings.Split(complaints, "\n"))
@@ -295,7 +295,7 @@ func conclude(ctx context.Context, n *node.Node, s *run.Settings, status node.Jo
 	case err != nil:
 		return exit.EndOf(exit.Output, err)
 	case status.Record.State == job.Stopped && status.Record.Bound:
-		return goOn(s, exit.Bound, "stopped: "+status.Record.Why, got.Done, r.Job, enough(&status.Record))
+		return goOn(s, exit.Bound, "stopped: "+status.Record.Why, got.Done, r.Job, greaterCap(&status.Record))
 	case status.Record.State == job.Stopped:
 		return goOn(s, exit.Stopped, "stopped: "+status.Record.Why, got.Done, r.Job, "")
 	case status.Record.State == job.Canceled:

@@ -20,7 +20,7 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// runTrial is headrace run --cluster. It runs bus, keeper and worker in this process. If an address is given, it
+// runTrial executes headrace run --cluster: it runs bus, keeper and worker in this process. If an address is given, it
 // submits a job to the cluster there instead.
 func runTrial(ctx context.Context, s *run.Settings, input string) error {
 	if input == "-" || s.Flags.Output == "-" {
@@ -29,11 +29,11 @@ func runTrial(ctx context.Context, s *run.Settings, input string) error {
 	if err := s.CheckFolders(); err != nil {
 		return err
 	}
-	f := submitFlags{weight: 1, maxCost: money(s.Flags.MaxCost)}
+	f := submitFlags{weight: 1, maxCost: usdFlag(s.Flags.MaxCost)}
 	if s.Flags.Cluster != settings.ClusterTrial {
 		f.deadline, s.Flags.Deadline = s.Flags.Deadline, 0 // the cluster keeps it
 	}
-	say, err := openFace(s)
+	say, err := openDisplay(s)
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func runTrial(ctx context.Context, s *run.Settings, input string) error {
 }
 
 // workAlone works on a job until the job has ended, or a signal stops the process.
-func workAlone(ctx context.Context, drain <-chan struct{}, n *node.Node, s *run.Settings, input string, most money, say *face) error {
+func workAlone(ctx context.Context, drain <-chan struct{}, n *node.Node, s *run.Settings, input string, most usdFlag, say *jobDisplay) error {
 	// A missing key shows before anything is done.
 	calls, err := s.Connect()
 	if err != nil {
@@ -78,7 +78,7 @@ func workAlone(ctx context.Context, drain <-chan struct{}, n *node.Node, s *run.
 	waiting, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() { // it ends when over is closed, or before; it is waited for below
-		worked <- n.Work(ctx, node.Worker{Open: opener(s), Keeper: keeping.PrefersKeep, Concurrency: s.Flags.Concurrency, Options: s.Options(), Drain: either(ctx, drain, over)})
+		worked <- n.Work(ctx, node.Worker{Open: opener(s), Keeper: keeping.PrefersKeep, Concurrency: s.Flags.Concurrency, Options: s.Options(), Drain: closedByEither(ctx, drain, over)})
 		stop()
 	}()
 	status, err := say.watch(waiting, n, r.Job)
@@ -105,18 +105,18 @@ func cutShort(ctx context.Context, n *node.Node, s *run.Settings, r job.Record, 
 
 // trialJob returns the job that an earlier trial with this output began, if it asks the same, or else a new one.
 // Its calls may cost most.
-func trialJob(ctx context.Context, n *node.Node, s *run.Settings, input string, most money, say voice) (job.Record, error) {
+func trialJob(ctx context.Context, n *node.Node, s *run.Settings, input string, most usdFlag, say notifier) (job.Record, error) {
 	lines := s.Lines()
 	r, err := recordOf(ctx, s, lines, []string{input})
 	if err != nil {
 		return r, err
 	}
 	r.Weight = 1
-	if r.Caps, err = most.caps(s, lines); err != nil {
+	if r.Caps, err = most.firstCap(s, lines); err != nil {
 		return r, err
 	}
 	if !s.Flags.Fresh {
-		if old, found, err := earlier(ctx, n, s, &r, say); err != nil || found {
+		if old, found, err := continueEarlier(ctx, n, s, &r, say); err != nil || found {
 			return old, err
 		}
 	}
@@ -126,8 +126,8 @@ func trialJob(ctx context.Context, n *node.Node, s *run.Settings, input string, 
 	return r, nil
 }
 
-// earlier finds the latest job that asks the same, and continues it.
-func earlier(ctx context.Context, n *node.Node, s *run.Settings, r *job.Record, say voice) (old job.Record, found bool, err error) {
+// continueEarlier finds the latest job that asks the same, and continues it.
+func continueEarlier(ctx context.Context, n *node.Node, s *run.Settings, r *job.Record, say notifier) (old job.Record, found bool, err error) {
 	all, err := n.Jobs(ctx)
 	if err != nil {
 		return old, false, exit.EndOf(exit.Output, err)
@@ -164,7 +164,7 @@ func earlier(ctx context.Context, n *node.Node, s *run.Settings, r *job.Record, 
 
 // changeCap gives a job the cap that it has now. Without the flag it keeps the one that it has, and says so: nobody who
 // forgets the flag pays without a bound.
-func changeCap(ctx context.Context, n *node.Node, old *job.Record, caps []limiter.Money, say voice) error {
+func changeCap(ctx context.Context, n *node.Node, old *job.Record, caps []limiter.Money, say notifier) error {
 	var now limiter.Money
 	had := old.Cap()
 	if len(caps) > 0 {
@@ -196,7 +196,7 @@ func sameInputs(a, b *job.Record) bool {
 }
 
 // submitAndWait runs the input in the cluster at an address.
-func (f *submitFlags) submitAndWait(ctx context.Context, drain <-chan struct{}, s *run.Settings, input string, say *face) error {
+func (f *submitFlags) submitAndWait(ctx context.Context, drain <-chan struct{}, s *run.Settings, input string, say *jobDisplay) error {
 	say.line("this runs in the cluster at " + bus.HostsOf(s.Flags.Cluster))
 	n, err := node.Join(ctx, node.Config{Line: s.Flags.Cluster, Founds: true, Seed: s.Seed(), Clock: s.Clock, Say: say.line})
 	if err != nil {
@@ -210,8 +210,8 @@ func (f *submitFlags) submitAndWait(ctx context.Context, drain <-chan struct{}, 
 	return errors.Join(err, n.Close())
 }
 
-// either returns a channel that closes when one of the two does, or ctx ends.
-func either(ctx context.Context, one, other <-chan struct{}) <-chan struct{} {
+// closedByEither returns a channel that closes when one of the two channels does, or when ctx ends.
+func closedByEither(ctx context.Context, one, other <-chan struct{}) <-chan struct{} {
 	both := make(chan struct{})
 	go func() { // it ends with the first of the three
 		select {

@@ -23,8 +23,9 @@ import (
 
 // The words of headrace ctl stand behind headrace jobs, too, in the same form: JOB is there what OUTPUT is of a run.
 
-// addWords adds the words of headrace ctl that have arguments besides the job, and those that a job does not take.
-func (f *jobsFlags) addWords(w *world.World, cmd *cobra.Command) {
+// addCtlCommands adds a command for each word of headrace ctl that has arguments. Words that have no meaning for a job get
+// a hidden command that says what to do instead.
+func (f *jobsFlags) addCtlCommands(w *world.World, cmd *cobra.Command) {
 	add := func(use, short, long string, do func(ctx context.Context, cmd *cobra.Command, n *node.Node, name string, c *ctl.Command) error) {
 		c := &cobra.Command{Use: use, Short: short, Long: long, Args: cobra.MinimumNArgs(1)}
 		c.RunE = func(cmd *cobra.Command, args []string) error {
@@ -67,7 +68,7 @@ const maxCostLong = `Set what the calls of a job may cost in all, in USD. It may
 money, which is each five-hundredth of the greatest cap so far. What workers have drawn counts as spent: if that is as much, the job stops at once, as
 at its cap (exit code 4).`
 
-// limit sets a limit of a job.
+// limit sets a limit of a job for all that use it, and prints the change.
 func (f *jobsFlags) limit(ctx context.Context, cmd *cobra.Command, n *node.Node, name string, c *ctl.Command) error {
 	limits, err := f.limitsOf(ctx, n, name, c.Lane)
 	if err != nil {
@@ -85,7 +86,7 @@ func (f *jobsFlags) limit(ctx context.Context, cmd *cobra.Command, n *node.Node,
 	if err != nil {
 		return refused(err)
 	}
-	a := ctl.Answer{Text: changed("limits", limits[0], ctl.LimitWords(from.Limits), ctl.LimitWords(to.Limits))}
+	a := ctl.Answer{Text: changeText("limits", limits[0], ctl.LimitWords(from.Limits), ctl.LimitWords(to.Limits))}
 	if f.asJSON {
 		return json.NewEncoder(cmd.OutOrStdout()).Encode(a)
 	}
@@ -107,8 +108,8 @@ func (f *jobsFlags) resetOf(ctx context.Context, cmd *cobra.Command, n *node.Nod
 	return nil
 }
 
-// limitsOf returns the limits that a job is under, or those of them that are meant: by its whole name, or by what people
-// see of it. If its user has not named its limit, the keeper knows its limits from its first call on.
+// limitsOf returns the names of the limits that a job is under. If meant is set it returns only the limit of that name,
+// whole or as people see it. If its user has not named a limit, the keeper knows the limits from the job's first call on.
 func (f *jobsFlags) limitsOf(ctx context.Context, n *node.Node, name, meant string) (names []string, err error) {
 	s, err := n.Job(ctx, name)
 	if err != nil {
@@ -116,7 +117,7 @@ func (f *jobsFlags) limitsOf(ctx context.Context, n *node.Node, name, meant stri
 	}
 	all := []bus.LimitPicture{{Name: s.Record.Limit}}
 	if s.Record.Limit == "" {
-		if all, err = keptOf(ctx, n, name); err != nil {
+		if all, err = limitsOfKeeper(ctx, n, name); err != nil {
 			return nil, err
 		}
 	}
@@ -136,8 +137,8 @@ func (f *jobsFlags) limitsOf(ctx context.Context, n *node.Node, name, meant stri
 	return names, nil
 }
 
-// keptOf returns the limits under which the keeper has a job; none if there is no keeper.
-func keptOf(ctx context.Context, n *node.Node, name string) ([]bus.LimitPicture, error) {
+// limitsOfKeeper asks the keeper for the limits that a job is under. Without a keeper there are none.
+func limitsOfKeeper(ctx context.Context, n *node.Node, name string) ([]bus.LimitPicture, error) {
 	waiting, stop := context.WithTimeout(ctx, keeperWait)
 	defer stop()
 	o, err := n.Office(waiting, standWait)
@@ -149,14 +150,14 @@ func keptOf(ctx context.Context, n *node.Node, name string) ([]bus.LimitPicture,
 	}), ctx.Err()
 }
 
-// setMaxCost sets the cap of a job.
+// setMaxCost sets the cap of a job, and prints the change and the job's state.
 func (f *jobsFlags) setMaxCost(ctx context.Context, cmd *cobra.Command, n *node.Node, name string, c *ctl.Command) error {
 	before, err := n.SetMaxCost(ctx, name, limiter.USD(c.USD))
 	if err != nil {
 		return err
 	}
 	if !f.asJSON {
-		fmt.Fprintln(cmd.OutOrStdout(), changed("max-cost", "", words.Money(before.USD()), words.Money(c.USD)))
+		fmt.Fprintln(cmd.OutOrStdout(), changeText("max-cost", "", words.Money(before.USD()), words.Money(c.USD)))
 	}
 	s, err := n.Job(ctx, name)
 	if err != nil {
@@ -165,8 +166,8 @@ func (f *jobsFlags) setMaxCost(ctx context.Context, cmd *cobra.Command, n *node.
 	return f.show(cmd, s)
 }
 
-// changed returns a change in the words of headrace ctl.
-func changed(what, of, from, to string) string {
+// changeText describes a change of a setting in the same words as headrace ctl.
+func changeText(what, of, from, to string) string {
 	e := event.Changed{What: what, Lane: of, From: from, To: to, By: "jobs"}
 	text, _ := strings.CutSuffix(e.Say(), ", by headrace jobs")
 	return text

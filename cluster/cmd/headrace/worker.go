@@ -69,7 +69,7 @@ const reachWait = 10 * time.Second
 const clusterVariable = "HEADRACE_CLUSTER"
 
 // config returns the settings of the node, from the flags or the environment.
-func (f *joinFlags) config(w *world.World, say voice) (cfg node.Config, err error) {
+func (f *joinFlags) config(w *world.World, say notifier) (cfg node.Config, err error) {
 	if f.line == "" {
 		f.line, _ = w.Env(clusterVariable)
 	}
@@ -83,7 +83,7 @@ func (f *joinFlags) config(w *world.World, say voice) (cfg node.Config, err erro
 
 // join joins the cluster. A command for a person gives up after reachWait; a worker waits for a
 // bus that is away.
-func (f *joinFlags) join(ctx context.Context, w *world.World, say voice) (*node.Node, error) {
+func (f *joinFlags) join(ctx context.Context, w *world.World, say notifier) (*node.Node, error) {
 	cfg, err := f.config(w, say)
 	if err != nil {
 		return nil, err
@@ -152,7 +152,7 @@ func (f *workerFlags) work(ctx context.Context, w *world.World, s *run.Settings)
 	if f.saveEvery <= 0 {
 		return exit.End(exit.Usage, "--save-every %v: more than nothing", f.saveEvery)
 	}
-	say, err := openFace(s)
+	say, err := openDisplay(s)
 	if err != nil {
 		return err
 	}
@@ -173,5 +173,5 @@ func (f *workerFlags) work(ctx context.Context, w *world.World, s *run.Settings)
 		Open: opener(s), Keeper: candidacy, Concurrency: s.Flags.Concurrency, Options: s.Options(), Drain: drain, Watch: source.watch(),
 		SaveEvery: f.saveEvery,
 	})
-	return ended(calls, drain, err, n.Close())
+	return workerResult(calls, drain, err, n.Close())
 }
