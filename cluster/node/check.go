@@ -75,7 +75,7 @@ func isMismatch(c Checked) bool { return c.Part == "store" && c.Verdict == Unsaf
 func checkBus(ctx context.Context, cfg Config, s store.Store) []Checked {
 	reaching, stop := clockwork.WithTimeout(ctx, cfg.Clock, reachWait)
 	defer stop()
-	b, err := bus.Connect(reaching, bus.Config{URL: cfg.Line, Name: nameOf(cfg.Seed), AckWait: cfg.Times.AckWait, Clock: cfg.Clock})
+	b, err := bus.Connect(reaching, bus.Config{URL: cfg.Line, Name: processName(cfg.Seed), AckWait: cfg.Times.AckWait, Clock: cfg.Clock})
 	if err != nil {
 		f := bus.Unreached(cfg.Line, err)
 		return []Checked{{"bus", Unsafe, f.What, f.Why}}
@@ -90,7 +90,7 @@ func checkBus(ctx context.Context, cfg Config, s store.Store) []Checked {
 	if err != nil {
 		return []Checked{{"bus", Unsafe, "it lets us in, and JetStream does not answer: " + err.Error(), "with three hubs: do two of them run, and reach each other? else check its log"}}
 	}
-	return slices.Concat(goodOf(&r), badOf(&r), found, workers)
+	return slices.Concat(goodPoints(&r), badPoints(&r), found, workers)
 }
 
 // listenWait is the time for which a check listens to workers: each sends its status once a second.
@@ -110,11 +110,11 @@ func checkWorkers(ctx context.Context, b *bus.Bus, s store.Store, clock clockwor
 	return found
 }
 
-// checkCreator checks that the queue on the bus is for this store. Other parts of the check complain of a store that
-// cannot be read.
+// checkCreator checks that the queue on the bus is for this store. Other parts of the check report a store that cannot be
+// read.
 func checkCreator(ctx context.Context, b *bus.Bus, s store.Store, cfg Config) []Checked {
-	var other *fault
-	if errors.As(sameHub(ctx, s, cfg.Home, b.Identity()), &other) || errors.As(sameStore(ctx, b, s, cfg.Home, cfg.Clock), &other) {
+	var other *joinError
+	if errors.As(checkSameHub(ctx, s, cfg.Home, b.Identity()), &other) || errors.As(checkSameStore(ctx, b, s, cfg.Home, cfg.Clock), &other) {
 		return []Checked{{"store", Unsafe, other.found.What, other.found.Why}}
 	}
 	if creator, err := creatorOf(ctx, s, true, b.Name()); err == nil {
@@ -123,8 +123,8 @@ func checkCreator(ctx context.Context, b *bus.Bus, s store.Store, cfg Config) []
 	return nil
 }
 
-// goodOf returns the good points of a bus, in one line for each thing.
-func goodOf(r *bus.Report) []Checked {
+// goodPoints returns findings about all that is in order with the bus, and a note if there is only one hub.
+func goodPoints(r *bus.Report) []Checked {
 	who := "a NATS server"
 	if r.Hub {
 		who = "a hub"
@@ -134,10 +134,10 @@ func goodOf(r *bus.Report) []Checked {
 		found = append(found, Checked{"bus", Safe, "TLS: nobody on the network path can read along", ""})
 	}
 	if r.Hubs > 0 {
-		found = append(found, Checked{"bus", Safe, fmt.Sprintf("JetStream answers, there and back in %v", round(r.Way)), ""})
+		found = append(found, Checked{"bus", Safe, fmt.Sprintf("JetStream answers, there and back in %v", roundTime(r.Way)), ""})
 	}
 	if r.Kept > 0 {
-		found = append(found, Checked{"bus", Safe, fmt.Sprintf("a stored message came back in %v", round(r.Kept)), ""})
+		found = append(found, Checked{"bus", Safe, fmt.Sprintf("a stored message came back in %v", roundTime(r.Kept)), ""})
 	}
 	switch {
 	case r.Hubs == 1:
@@ -148,7 +148,8 @@ func goodOf(r *bus.Report) []Checked {
 	return found
 }
 
-func badOf(r *bus.Report) (found []Checked) {
+// badPoints returns a finding for each problem in a report about the bus.
+func badPoints(r *bus.Report) (found []Checked) {
 	for _, f := range r.Findings {
 		verdict := Note
 		if f.Unsafe {
@@ -159,15 +160,15 @@ func badOf(r *bus.Report) (found []Checked) {
 	return found
 }
 
-// round cuts a time to the digits that help to judge it.
-func round(d time.Duration) time.Duration {
+// roundTime cuts a time to the digits that help to judge it.
+func roundTime(d time.Duration) time.Duration {
 	if d > time.Second {
 		return d.Round(10 * time.Millisecond)
 	}
 	return d.Round(10 * time.Microsecond)
 }
 
-// checkTimes returns the times of the cluster.
+// checkTimes returns the cluster's times, and a finding about them. Without settled times it returns the configured ones.
 func checkTimes(ctx context.Context, s store.Store, configured Times) (Times, Checked) {
 	t, err := readTimes(ctx, s)
 	switch {
@@ -179,6 +180,7 @@ func checkTimes(ctx context.Context, s store.Store, configured Times) (Times, Ch
 	return t, Checked{"times", Safe, fmt.Sprintf("--ack-wait %v and --lease %v, for all of the cluster", t.AckWait, t.Term), ""}
 }
 
+// checkStore probes whether the store is safe with several writers at once.
 func checkStore(ctx context.Context, s store.Store, home string, chance *rand.Rand, probe store.ProbeConfig) Checked {
 	err := store.Probe(ctx, s, chance, probe)
 	switch {

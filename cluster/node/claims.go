@@ -31,6 +31,7 @@ type queue struct {
 	refusals *refusals
 }
 
+// Fetch implements [executor.Queue]. It puts back the chunk of a job that is refused here.
 func (q queue) Fetch(ctx context.Context, job string) (executor.Delivery, bool, error) {
 	d, came, err := q.bus.Fetch(ctx, bus.Chunks, job, fetchWait)
 	if came {
@@ -53,7 +54,7 @@ type delivery struct {
 // Return wraps the bus's Return. A chunk of a job that is refused here goes to another worker soon, whatever delay was
 // asked for.
 func (d delivery) Return(ctx context.Context, after time.Duration) error {
-	if d.refusals.has(d.Work.Job) {
+	if d.refusals.isRefused(d.Work.Job) {
 		after = min(after, refusedAfter)
 	}
 	return d.Delivery.Return(ctx, after)
@@ -114,7 +115,7 @@ func (p peers) SayDone(c job.Chunk, footer []byte) {
 	_ = p.node.bus.Say(bus.Done, c.Job, bus.PartDone{Chunk: c.Number, Round: c.Round, Footer: json.RawMessage(footer)})
 }
 
-// holds tells other workers whether this one works on something.
+// holds answers another worker's question whether this worker works on a chunk.
 func (w *worker) holds(work bus.Work) bool {
 	c, ok := chunkOf(work)
 	return ok && w.exec.Answer(c)
@@ -184,10 +185,10 @@ const connectionEvery = 200 * time.Millisecond
 type recordWatch struct {
 	*Node
 	cancel, resume func(job string)
-	flows          func(limit string) // called when a person vouches for a limit
+	resetLimit     func(limit string) // called when a person vouches for a limit
 	end            func(ctx context.Context, job string)
 
-	came      chan arrival
+	arrivals  chan arrival
 	jobs      map[string]bool // jobs that this worker has met; true: canceled here, or paused
 	unread    map[string]bool // jobs whose records are still to be read
 	connected time.Time       // when the bus came back
@@ -204,7 +205,7 @@ const recordTime = 5 * time.Second
 
 func (n *Node) newRecordWatch(cancel, resume func(job string)) *recordWatch {
 	return &recordWatch{
-		Node: n, cancel: cancel, resume: resume, flows: func(string) {}, end: func(context.Context, string) {}, came: make(chan arrival), jobs: map[string]bool{}, unread: map[string]bool{},
+		Node: n, cancel: cancel, resume: resume, resetLimit: func(string) {}, end: func(context.Context, string) {}, arrivals: make(chan arrival), jobs: map[string]bool{}, unread: map[string]bool{},
 		connected: n.bus.ReconnectedAt(),
 	}
 }
@@ -227,11 +228,11 @@ func (h *recordWatch) run(ctx context.Context) {
 				return
 			}
 			h.hear(ctx, n)
-		case a := <-h.came:
-			h.meet(ctx, a.job)
+		case a := <-h.arrivals:
+			h.checkArrived(ctx, a.job)
 			close(a.looked)
 		case <-ticker.Chan():
-			h.again(ctx)
+			h.recheck(ctx)
 		}
 	}
 }
@@ -242,7 +243,7 @@ func (h *recordWatch) run(ctx context.Context) {
 func (h *recordWatch) arrive(ctx context.Context, name string) {
 	a := arrival{name, make(chan struct{})}
 	select {
-	case h.came <- a:
+	case h.arrivals <- a:
 	case <-ctx.Done():
 		return
 	}
@@ -252,9 +253,9 @@ func (h *recordWatch) arrive(ctx context.Context, name string) {
 	}
 }
 
-// meet looks at the record of a job that is new here, or was canceled or paused when it was last read. The queue may have
+// checkArrived looks at the record of a job that is new here, or was canceled or paused when it was last read. The queue may have
 // chunks of such a job that no scheduler has taken out yet.
-func (h *recordWatch) meet(ctx context.Context, name string) {
+func (h *recordWatch) checkArrived(ctx context.Context, name string) {
 	off, met := h.jobs[name]
 	h.jobs[name] = off
 	if !met || off || h.unread[name] {
@@ -262,19 +263,20 @@ func (h *recordWatch) meet(ctx context.Context, name string) {
 	}
 }
 
+// hear acts on a message about a job, or about a limit that was reset.
 func (h *recordWatch) hear(ctx context.Context, n bus.Message[bus.Change]) {
 	switch {
 	case n.Body.Set != nil:
 	case n.Body.Reset != "":
-		h.flows(n.Body.Reset)
+		h.resetLimit(n.Body.Reset)
 	case job.CheckName(n.About) == nil:
 		h.check(ctx, n.About)
 	}
 }
 
-// again looks at records that could not be read. After the bus was away it looks at those of all jobs, as messages sent
-// meanwhile are lost.
-func (h *recordWatch) again(ctx context.Context) {
+// recheck reads the records again that could not be read before. After the bus was away it reads those of all jobs,
+// because messages sent meanwhile are lost.
+func (h *recordWatch) recheck(ctx context.Context) {
 	if at := h.bus.ReconnectedAt(); !at.Equal(h.connected) {
 		h.connected = at
 		for name := range h.jobs {
@@ -291,25 +293,24 @@ func (h *recordWatch) check(ctx context.Context, name string) {
 	ctx, stop := context.WithTimeout(ctx, recordTime)
 	defer stop()
 	r, err := job.Load(ctx, h.home, name)
-	never := errors.Is(err, job.ErrNewer) || errors.Is(err, job.ErrMissing) || errors.Is(err, job.ErrRecord)
-	if err != nil && !never {
+	unreadable := errors.Is(err, job.ErrNewer) || errors.Is(err, job.ErrMissing) || errors.Is(err, job.ErrRecord)
+	if err != nil && !unreadable {
 		h.unread[name] = true
 		return
 	}
 	delete(h.unread, name)
 	switch {
 	case err == nil:
-		h.do(ctx, name, &r)
+		h.apply(ctx, name, &r)
 	case errors.Is(err, job.ErrMissing):
 		if _, met := h.jobs[name]; met { // it was deleted, and has ended
-			h.do(ctx, name, &job.Record{State: job.Canceled})
+			h.apply(ctx, name, &job.Record{State: job.Canceled})
 		}
 	}
 }
 
-// do acts on the state of a job: it has the job's chunks dropped, or taken again. It also releases
-// a job that has ended.
-func (h *recordWatch) do(ctx context.Context, name string, r *job.Record) {
+// apply acts on the state of a job: it cancels the job here, or resumes it. It also releases a job that has ended.
+func (h *recordWatch) apply(ctx context.Context, name string, r *job.Record) {
 	if r.IsPaused() { // it keeps its purse and its lanes: it goes on later
 		h.jobs[name] = true
 		h.cancel(name)

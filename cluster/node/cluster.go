@@ -20,23 +20,24 @@ import (
 // keeper and a queue of all jobs. So every chunk is worked on twice, and the limit is used twice.
 const hubPrefix = "cluster/hub-"
 
-// hubMost bounds the bytes that are read of such an object.
-const hubMost = 4 << 10
+// maxHubBytes bounds the bytes that are read of such an object.
+const maxHubBytes = 4 << 10
 
 // takeOverTries bounds the attempts to take a number when others take it first.
 const takeOverTries = 100
 
-// hubOf returns the hub that the store names, and the number of the object that says so; 0: it names none.
+// hubOf returns the hub that the store names, and the number of the object that names it. The number is 0 if the store
+// names no hub.
 func hubOf(ctx context.Context, s store.Store) (identity string, number uint64, err error) {
 	number, err = keeping.LatestNumber(ctx, s, hubPrefix, 0)
 	if err != nil || number == 0 {
 		return "", 0, err
 	}
-	text, err := store.ReadAll(ctx, s, keeping.Numbered(hubPrefix, number), hubMost)
+	text, err := store.ReadAll(ctx, s, keeping.Numbered(hubPrefix, number), maxHubBytes)
 	return strings.TrimSpace(string(text)), number, err
 }
 
-// nameHub names a hub in a store that names none. A bus without a name is not named.
+// nameHub writes the hub's identity to a store that names no hub yet. It does nothing for a bus without an identity.
 func nameHub(ctx context.Context, s store.Store, identity string) error {
 	if identity == "" {
 		return nil
@@ -51,8 +52,8 @@ func nameHub(ctx context.Context, s store.Store, identity string) error {
 	return nil
 }
 
-// sameHub returns an error of kind ErrOtherStore if the store names another hub than this one.
-func sameHub(ctx context.Context, s store.Store, home, identity string) error {
+// checkSameHub returns an error of kind ErrOtherStore if the store names another hub than this one.
+func checkSameHub(ctx context.Context, s store.Store, home, identity string) error {
 	if identity == "" {
 		return nil
 	}
@@ -63,26 +64,27 @@ func sameHub(ctx context.Context, s store.Store, home, identity string) error {
 	case number == 0 || named == identity:
 		return nil
 	}
-	return &fault{bus.Finding{
+	return &joinError{bus.Finding{
 		Unsafe: true, What: fmt.Sprintf("%s belongs to another hub: its jobs are queued on hub %s, and this is hub %s", home, named, identity),
 		Why: "two hubs would have all work done twice: join by the line of that hub; or, if it is gone for good, run `headrace cluster take-over` with this line",
 	}, ErrOtherStore}
 }
 
-// hubTerms is the number of terms between two looks at the hub that the store names. It is for workers that never keep,
+// hubCheckTerms is the number of terms between two looks at the hub that the store names. It is for workers that never keep,
 // as there may be hundreds of them. A worker that may keep looks as keeper, or before it becomes one.
-const hubTerms = 20
+const hubCheckTerms = 20
 
-// watchHub returns an error of kind ErrOtherStore once the store names another hub; nil when ctx ends.
+// watchHub waits until the store names another hub, and then returns an error of kind ErrOtherStore. It returns nil when
+// ctx ends.
 func (n *Node) watchHub(ctx context.Context) error {
-	ticker := n.clock.NewTicker(hubTerms * n.cfg.Times.Term)
+	ticker := n.clock.NewTicker(hubCheckTerms * n.cfg.Times.Term)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-ticker.Chan():
-			if err := n.sameHub(ctx); errors.Is(err, ErrOtherStore) { // a store that is away does not count, and the next look asks again
+			if err := n.checkSameHub(ctx); errors.Is(err, ErrOtherStore) { // a store that is away does not count, and the next look asks again
 				return err
 			}
 		}
@@ -93,11 +95,11 @@ func (n *Node) watchHub(ctx context.Context) error {
 // none. Keepers of the other hub, and workers that may keep, see it within seconds and end. Workers that never keep end
 // within a minute.
 func (n *Node) TakeOver(ctx context.Context) (before string, err error) {
-	mine := n.bus.Identity()
-	if mine == "" {
+	own := n.bus.Identity()
+	if own == "" {
 		return "", errors.New("node: take over: the bus has no name that lasts: give its server a server_name or a cluster name")
 	}
-	if err := n.mayChange(); err != nil {
+	if err := n.checkMayChange(); err != nil {
 		return "", err
 	}
 	for range takeOverTries {
@@ -105,11 +107,11 @@ func (n *Node) TakeOver(ctx context.Context) (before string, err error) {
 		if err != nil {
 			return "", fmt.Errorf("node: take over: %w", err)
 		}
-		if named == mine {
+		if named == own {
 			return before, nil
 		}
 		before = named
-		err = store.CreateBytes(ctx, n.home, keeping.Numbered(hubPrefix, number+1), []byte(mine+"\n"))
+		err = store.CreateBytes(ctx, n.home, keeping.Numbered(hubPrefix, number+1), []byte(own+"\n"))
 		if err != nil && !errors.Is(err, store.ErrExists) {
 			return "", fmt.Errorf("node: take over: %w", err)
 		}
@@ -124,30 +126,31 @@ func (n *Node) TakeOver(ctx context.Context) (before string, err error) {
 // finds an empty one in its place, and gets chunks of jobs that are not there. It holds them up, each time, for ever.
 const creatorName = "cluster/founder"
 
-// creatorMost bounds the bytes that are read of it.
-const creatorMost = 4 << 10
+// maxCreatorBytes bounds the bytes that are read of it.
+const maxCreatorBytes = 4 << 10
 
 // ErrOtherStore says that a process was given a store that is not its cluster's.
 var ErrOtherStore = errors.New("it is not the store of this cluster")
 
 // creatorOf returns the creator of the cluster with this store; "": it has none. If founds is set and there is none,
-// who becomes the creator.
-func creatorOf(ctx context.Context, s store.Store, founds bool, who string) (creator string, err error) {
+// the process of that name becomes the creator.
+func creatorOf(ctx context.Context, s store.Store, founds bool, name string) (creator string, err error) {
 	if creator, err = readCreator(ctx, s); creator != "" || err != nil || !founds {
 		return creator, err
 	}
-	err = store.CreateBytes(ctx, s, creatorName, []byte(who+"\n"))
+	err = store.CreateBytes(ctx, s, creatorName, []byte(name+"\n"))
 	if errors.Is(err, store.ErrExists) { // another process was first, just now
 		return readCreator(ctx, s)
 	}
 	if err != nil {
 		return "", fmt.Errorf("node: founder of the cluster: %w", err)
 	}
-	return who, nil
+	return name, nil
 }
 
+// readCreator reads the creator from the store; "": there is none yet.
 func readCreator(ctx context.Context, s store.Store) (string, error) {
-	text, err := store.ReadAll(ctx, s, creatorName, creatorMost)
+	text, err := store.ReadAll(ctx, s, creatorName, maxCreatorBytes)
 	switch {
 	case errors.Is(err, store.ErrMissing):
 		return "", nil
@@ -161,10 +164,10 @@ func readCreator(ctx context.Context, s store.Store) (string, error) {
 // file server remembers for some seconds that an object was missing.
 const creatorTries = 5
 
-// sameStore returns ErrOtherStore if the queue on the bus was made for another store than this. Any other error says that
+// checkSameStore returns ErrOtherStore if the queue on the bus was made for another store than this. Any other error says that
 // one of them could not be asked. It asks the queue first, as the queue's maker had been in the store before. In the
 // other order, a worker that begins at the same time could look before the creator is there.
-func sameStore(ctx context.Context, b *bus.Bus, s store.Store, home string, clock clockwork.Clock) error {
+func checkSameStore(ctx context.Context, b *bus.Bus, s store.Store, home string, clock clockwork.Clock) error {
 	there, err := b.Creator(ctx)
 	if err != nil || there == "" {
 		return err
@@ -184,13 +187,14 @@ func sameStore(ctx context.Context, b *bus.Bus, s store.Store, home string, cloc
 	return otherStoreError(home, here, there)
 }
 
+// otherStoreError returns the error for a store whose creator is not the one that the bus names.
 func otherStoreError(home, here, there string) error {
 	if here == "" {
 		here = "nobody has worked with it"
 	} else {
 		here = "its founder is " + here
 	}
-	return &fault{bus.Finding{
+	return &joinError{bus.Finding{
 		Unsafe: true, What: fmt.Sprintf("%s: %v: %s, and the founder of the cluster is %s", home, ErrOtherStore, here, there),
 		Why: "is it mounted here, and the same on all machines? To start over with another store, end the hubs and delete the folder jetstream in the --dir of each",
 	}, ErrOtherStore}
@@ -216,8 +220,8 @@ func (t Times) withDefaults() Times {
 // timesName is the object that holds them.
 const timesName = "cluster/times"
 
-// timesMost bounds the bytes that are read of it.
-const timesMost = 4 << 10
+// maxTimesBytes bounds the bytes that are read of it.
+const maxTimesBytes = 4 << 10
 
 // settledTimes is the content of that object.
 type settledTimes struct {
@@ -234,27 +238,28 @@ var ErrTimes = errors.New("all processes of a cluster must have the same")
 // with defaults. A process that works settles them. A process that was given other times than the store's gets an
 // error.
 func timesOf(ctx context.Context, s store.Store, configured Times, settles bool, by string, now time.Time) (Times, error) {
-	there, err := readTimes(ctx, s)
+	settled, err := readTimes(ctx, s)
 	if errors.Is(err, store.ErrMissing) {
-		mine := configured.withDefaults()
+		own := configured.withDefaults()
 		if !settles {
-			return mine, nil
+			return own, nil
 		}
-		if err = writeTimes(ctx, s, mine, by, now); err == nil {
-			return mine, nil
+		if err = writeTimes(ctx, s, own, by, now); err == nil {
+			return own, nil
 		}
 		if errors.Is(err, store.ErrExists) { // another process was first, just now
-			there, err = readTimes(ctx, s)
+			settled, err = readTimes(ctx, s)
 		}
 	}
 	if err != nil {
 		return configured, fmt.Errorf("node: the times of the cluster (%s in its store): %w", timesName, err)
 	}
-	return there, there.agree(configured)
+	return settled, settled.checkGiven(configured)
 }
 
-// agree returns an error for given times that differ from these.
-func (t Times) agree(configured Times) error {
+// checkGiven returns an error for each configured time that differs from the cluster's. A time that was not configured
+// agrees with any.
+func (t Times) checkGiven(configured Times) error {
 	var faults []error
 	for _, one := range []struct {
 		flag             string
@@ -271,23 +276,24 @@ func (t Times) agree(configured Times) error {
 // readTimes reads the settled times of the cluster: [store.ErrMissing] if nobody has worked yet. A
 // damaged object does not count as missing, because others may work by its times.
 func readTimes(ctx context.Context, s store.Store) (t Times, err error) {
-	text, err := store.ReadAll(ctx, s, timesName, timesMost)
+	text, err := store.ReadAll(ctx, s, timesName, maxTimesBytes)
 	if err != nil {
 		return t, err
 	}
-	var said settledTimes
-	if err := json.Unmarshal(text, &said); err != nil {
+	var settled settledTimes
+	if err := json.Unmarshal(text, &settled); err != nil {
 		return t, errors.New("it is damaged: end all workers and delete it")
 	}
 	var err1, err2 error
-	t.AckWait, err1 = time.ParseDuration(said.AckWait)
-	t.Term, err2 = time.ParseDuration(said.Lease)
+	t.AckWait, err1 = time.ParseDuration(settled.AckWait)
+	t.Term, err2 = time.ParseDuration(settled.Lease)
 	if err1 != nil || err2 != nil || t.AckWait <= 0 || t.Term <= 0 {
 		return t, errors.New("it is damaged: end all workers and delete it")
 	}
 	return t, nil
 }
 
+// writeTimes writes the times of the cluster, unless they are there: [store.ErrExists].
 func writeTimes(ctx context.Context, s store.Store, t Times, by string, now time.Time) error {
 	text, err := json.Marshal(settledTimes{AckWait: t.AckWait.String(), Lease: t.Term.String(), By: by, At: now.UTC().Format(time.RFC3339)})
 	if err != nil {

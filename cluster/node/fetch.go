@@ -26,15 +26,15 @@ func (n *Node) Fetch(ctx context.Context, name, output, failed string, partial b
 		return parts.Fetched{}, err
 	}
 	if r.State == job.Done && !partial {
-		if err := n.whole(ctx, &r, plan.Chunks); err != nil {
+		if err := n.checkWhole(ctx, &r, plan.Chunks); err != nil {
 			return parts.Fetched{}, err
 		}
 	}
 	f := parts.Fetch{Store: n.home, Job: name, Chunks: plan.Chunks, Partial: partial}
-	if !inStore(output) && !inStore(failed) {
+	if !isStoreAddress(output) && !isStoreAddress(failed) {
 		return f.Files(ctx, output, failed, others...)
 	}
-	return fetchAway(ctx, &f, output, failed, others)
+	return fetchToStore(ctx, &f, output, failed, others)
 }
 
 // Lines passes each line of a job's finished parts to take, as [parts.Fetch.Lines] does. A job whose input has not been read
@@ -51,55 +51,57 @@ func (n *Node) Lines(ctx context.Context, r *job.Record, take func(text []byte) 
 	if _, err := f.Lines(ctx, take); err != nil || r.State != job.Done {
 		return err
 	}
-	return n.whole(ctx, r, plan.Chunks)
+	return n.checkWhole(ctx, r, plan.Chunks)
 }
 
-// fetchAway does Files for objects of a store.
-func fetchAway(ctx context.Context, f *parts.Fetch, output, failed string, others []string) (got parts.Fetched, err error) {
+// fetchToStore makes the files in a temporary folder, and copies them to the store. It first copies the results of an
+// earlier fetch here, so that they are kept.
+func fetchToStore(ctx context.Context, f *parts.Fetch, output, failed string, others []string) (got parts.Fetched, err error) {
 	dir, err := os.MkdirTemp("", "headrace-fetch-")
 	if err != nil {
 		return got, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	var copies []*away
+	var outputs []*storeOutput
 	defer func() {
-		for _, a := range copies {
+		for _, a := range outputs {
 			err = errors.Join(err, store.Close(a.store))
 		}
 	}()
 	paths := []string{output, failed}
 	for i, address := range paths {
-		if !inStore(address) {
+		if !isStoreAddress(address) {
 			continue
 		}
-		a, err := openAway(ctx, address, filepath.Join(dir, fmt.Sprint(i, ".jsonl")))
+		a, err := openStoreOutput(ctx, address, filepath.Join(dir, fmt.Sprint(i, ".jsonl")))
 		if err != nil {
 			return got, err
 		}
-		copies, paths[i] = append(copies, a), a.path
-		if err := a.bring(ctx); err != nil {
+		outputs, paths[i] = append(outputs, a), a.path
+		if err := a.download(ctx); err != nil {
 			return got, fmt.Errorf("node: fetch into %s: %w", address, err)
 		}
 	}
 	if got, err = f.Files(ctx, paths[0], paths[1], others...); err != nil {
 		return got, fmt.Errorf("node: fetch into %s: %w", output, err)
 	}
-	for _, a := range copies {
-		if err := a.put(ctx); err != nil {
+	for _, a := range outputs {
+		if err := a.upload(ctx); err != nil {
 			return got, fmt.Errorf("node: fetch into %s: %w", a.address, err)
 		}
 	}
 	return got, nil
 }
 
-// away is an object of a store, and its file on this machine.
-type away struct {
+// storeOutput is an output in a store: the object, and the file on this machine that replaces it.
+type storeOutput struct {
 	address, name, path string
 	store               store.Store
 }
 
-func openAway(ctx context.Context, address, path string) (*away, error) {
-	folder, name, err := placeOf(address)
+// openStoreOutput opens the store of an output's address. path is the output's file on this machine.
+func openStoreOutput(ctx context.Context, address, path string) (*storeOutput, error) {
+	folder, name, err := splitAddress(address)
 	if err == nil && name == "" {
 		err = fmt.Errorf("node: output %s has no name behind its last slash", address)
 	}
@@ -107,11 +109,11 @@ func openAway(ctx context.Context, address, path string) (*away, error) {
 		return nil, err
 	}
 	s, err := store.Open(ctx, folder)
-	return &away{address, name, path, s}, err
+	return &storeOutput{address, name, path, s}, err
 }
 
-// bring copies an earlier fetch's object here, so that results of other jobs in it are not lost.
-func (a *away) bring(ctx context.Context) error {
+// download copies the object of an earlier fetch to the file, so that results of other jobs in it are not lost.
+func (a *storeOutput) download(ctx context.Context) error {
 	in, err := a.store.Open(ctx, a.name, 0, -1)
 	if errors.Is(err, store.ErrMissing) {
 		return nil
@@ -128,8 +130,8 @@ func (a *away) bring(ctx context.Context) error {
 	return errors.Join(err, out.Close())
 }
 
-// put replaces the object with the file. If there is no file it leaves the object as it is.
-func (a *away) put(ctx context.Context) error {
+// upload replaces the object with the file. Without a file it leaves the object as it is.
+func (a *storeOutput) upload(ctx context.Context) error {
 	file, err := os.Open(a.path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil

@@ -124,7 +124,7 @@ func TestACreatorMayBeSeenLate(t *testing.T) {
 	for times, want := range map[int]error{0: nil, 1: nil, creatorTries - 1: nil, creatorTries: ErrOtherStore} {
 		ended := make(chan error)
 		go func() {
-			ended <- sameStore(t.Context(), n.bus, &late{n.home, times}, "home", clock)
+			ended <- checkSameStore(t.Context(), n.bus, &late{n.home, times}, "home", clock)
 		}()
 		for range min(times, creatorTries-1) {
 			must.Do(t, clock.BlockUntilContext(t.Context(), 1))
@@ -249,7 +249,7 @@ func TestAStoreNamesOneHub(t *testing.T) {
 		t.Fatalf("%q is number %d: %v", named, number, err)
 	}
 	for _, hub := range []string{"", "a", "b", "c", "d"} {
-		if err := sameHub(t.Context(), s, "home", hub); errors.Is(err, ErrOtherStore) != (hub != "" && hub != named) {
+		if err := checkSameHub(t.Context(), s, "home", hub); errors.Is(err, ErrOtherStore) != (hub != "" && hub != named) {
 			t.Errorf("the store names %q, and %q gets %v", named, hub, err)
 		}
 	}

@@ -49,11 +49,11 @@ func IsServer(job string) bool { return strings.HasPrefix(job, holderMark) }
 // A Holding is a process that calls under the limits of the cluster for clients of its own. Any goroutine may call
 // its methods.
 type Holding struct {
-	node *Node
-	how  Holder
-	job  string // stands for that of a job
-	link *link
-	news chan struct{} // has room for the news of one limit more
+	node       *Node
+	config     Holder
+	job        string // stands for that of a job
+	link       *link
+	limitAdded chan struct{} // has room for the news of one limit more
 
 	mu       sync.Mutex
 	held     map[string]*heldLimit // by limit
@@ -74,8 +74,8 @@ type heldLimit struct {
 // Hold begins to hold permits. The caller defines lanes by [Holding.Lane], and calls [Holding.Run] once.
 func (n *Node) Hold(how Holder) (*Holding, error) {
 	h := &Holding{
-		node: n, how: how, job: holderMark + n.Name(), held: map[string]*heldLimit{},
-		pictures: map[string]bus.LimitPicture{}, news: make(chan struct{}, 1),
+		node: n, config: how, job: holderMark + n.Name(), held: map[string]*heldLimit{},
+		pictures: map[string]bus.LimitPicture{}, limitAdded: make(chan struct{}, 1),
 	}
 	var err error
 	h.link, err = newLink(n, heldLanes{h}, n.newRefusals())
@@ -93,7 +93,7 @@ func (h *Holding) Lane(lane, limit string, known, own machine.LaneConfig) (machi
 		if len(h.held) >= MostHeld && !h.forgetOldest() {
 			return own, ErrHeld
 		}
-		l = &heldLimit{law: permit.NewWeighed(h.node.Name(), h.job, limit, h.how.Weight)}
+		l = &heldLimit{law: permit.NewWeighed(h.node.Name(), h.job, limit, h.config.Weight)}
 		h.held[limit] = l
 	}
 	for _, other := range h.held { // with another key a lane comes under another limit
@@ -103,16 +103,16 @@ func (h *Holding) Lane(lane, limit string, known, own machine.LaneConfig) (machi
 	}
 	known.Maker = nil
 	l.lane, l.known, l.used = lane, known, h.node.clock.Now()
-	h.link.known.add(laneOf(limit, h.job))
+	h.link.known.add(laneName(limit, h.job))
 	own.Maker = l.law
 	select {
-	case h.news <- struct{}{}: // the keeper gives no permits before it knows of the limit
+	case h.limitAdded <- struct{}{}: // the keeper gives no permits before it knows of the limit
 	default:
 	}
 	return own, nil
 }
 
-// Uses says that a call waits for a lane, or is about to. It reports whether the holder still knows the lane's limit.
+// Uses records that a call waits for a lane, or is about to. It reports whether the holder still knows the lane's limit.
 func (h *Holding) Uses(lane string) (known bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -124,9 +124,9 @@ func (h *Holding) Uses(lane string) (known bool) {
 	return known
 }
 
-// sweep forgets the limits that nobody has used for heldIdle. lanes are the busiest of the Shared: a limit is in use
+// forgetIdle forgets the limits that nobody has used for heldIdle. lanes are the busiest of the Shared: a limit is in use
 // while calls of its lane are under way, or items wait for it.
-func (h *Holding) sweep(lanes []batch.LaneStatus) {
+func (h *Holding) forgetIdle(lanes []batch.LaneStatus) {
 	busy := map[string]bool{}
 	for i := range lanes {
 		l := &lanes[i]
@@ -165,10 +165,10 @@ func (h *Holding) forgetOldest() bool {
 func (h *Holding) forget(limit string) {
 	delete(h.held, limit)
 	delete(h.pictures, limit)
-	h.link.known.remove(laneOf(limit, h.job))
+	h.link.known.remove(laneName(limit, h.job))
 }
 
-// laneUnder returns the lane that is under a limit; "": none is. Its caller holds mu.
+// laneUnder returns the lane that is under a limit; "": there is none. Its caller holds mu.
 func (h *Holding) laneUnder(limit string) string {
 	if l := h.held[limit]; l != nil {
 		return l.lane
@@ -181,19 +181,19 @@ type heldLanes struct{ h *Holding }
 
 // Tell passes a word to the lane of a limit.
 func (l heldLanes) Tell(_ context.Context, name string, word any) error {
-	limit, _ := partsOf(name)
+	limit, _ := splitLane(name)
 	l.h.mu.Lock()
 	lane := l.h.laneUnder(limit)
 	l.h.mu.Unlock()
 	if lane == "" {
 		return nil
 	}
-	return l.h.how.Shared.Tell(lane, word)
+	return l.h.config.Shared.Tell(lane, word)
 }
 
 // Words returns what the lanes' laws say.
 func (l heldLanes) Words(context.Context) (<-chan []batch.Word, error) {
-	return l.h.how.Shared.Words(), nil
+	return l.h.config.Shared.Words(), nil
 }
 
 // Run holds permits until ctx ends, and meanwhile is a candidate for keeper unless it never keeps. Its error is
@@ -214,22 +214,22 @@ func (h *Holding) Run(ctx context.Context) error {
 	defer pictures.Close()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	stand := n.watchHub
-	if h.how.Keeper != keeping.NeverKeeps {
-		stand = keeping.New(n.keeps(&Worker{Keeper: h.how.Keeper, Watch: h.how.Watch})).Run
+	keepOrWatch := n.watchHub
+	if h.config.Keeper != keeping.NeverKeeps {
+		keepOrWatch = keeping.New(n.keepingConfig(&Worker{Keeper: h.config.Keeper, Watch: h.config.Watch})).Run
 	}
 	var parts sync.WaitGroup
 	defer parts.Wait()
 	parts.Go(func() { h.link.run(ctx) })
 	parts.Go(func() { h.sayStatus(ctx) })
 	parts.Go(func() { h.hearKeepers(ctx, pictures) })
-	err = stand(ctx)
+	err = keepOrWatch(ctx)
 	stop()
 	return err
 }
 
-// paceGood bounds the time for which the pace of a keeper's picture counts. The keeper makes a picture each second.
-const paceGood = 3 * time.Second
+// paceValidFor bounds the time for which the pace of a keeper's picture counts. The keeper makes a picture each second.
+const paceValidFor = 3 * time.Second
 
 // hearKeepers listens to the keepers' pictures. It tells the lanes how fast their calls may leave, and tells people when
 // the keeper's version differs.
@@ -248,8 +248,8 @@ func (h *Holding) hearKeepers(ctx context.Context, pictures *bus.Feed[bus.Messag
 			if version.differs() != differed {
 				h.sayVersion(version)
 			}
-			if h.note(ctx, &m) {
-				h.pace(ctx, m.Body.Limits)
+			if h.notePicture(ctx, &m) {
+				h.tellPace(ctx, m.Body.Limits)
 			}
 		}
 	}
@@ -264,8 +264,8 @@ func (h *Holding) sayVersion(v *keeperVersion) {
 	h.node.sayf("the keeper of the limits is this version of headrace again: requests go on")
 }
 
-// note remembers a picture if it is the present keeper's, and reports whether it is.
-func (h *Holding) note(ctx context.Context, m *bus.Message[bus.Picture]) bool {
+// notePicture stores a picture of the limits if the present keeper sent it. It reports whether it did.
+func (h *Holding) notePicture(ctx context.Context, m *bus.Message[bus.Picture]) bool {
 	if !h.node.epochs.Believes(ctx, m.Body.Epoch) {
 		return false
 	}
@@ -284,20 +284,20 @@ func (h *Holding) note(ctx context.Context, m *bus.Message[bus.Picture]) bool {
 	return true
 }
 
-// pace tells the lane of each limit how fast its calls are likely to leave.
-func (h *Holding) pace(ctx context.Context, limits []bus.LimitPicture) {
+// tellPace tells the lane of each limit how fast its calls are likely to leave.
+func (h *Holding) tellPace(ctx context.Context, limits []bus.LimitPicture) {
 	now := h.node.clock.Now()
 	for i := range limits {
-		_ = heldLanes{h}.Tell(ctx, laneOf(limits[i].Name, h.job), h.paceOf(&limits[i], now)) // it fails only without a Shared
+		_ = heldLanes{h}.Tell(ctx, laneName(limits[i].Name, h.job), h.paceWord(&limits[i], now)) // it fails only without a Shared
 	}
 }
 
-// paceOf turns the picture of a limit into a word to its lane here: this holder's share of the pace, and until when
-// the limit rests.
-func (h *Holding) paceOf(l *bus.LimitPicture, now time.Time) *permit.Pace {
+// paceWord turns the picture of a limit into a message to its lane here. The message has this holder's share of the
+// pace, and the time until which the limit rests.
+func (h *Holding) paceWord(l *bus.LimitPicture, now time.Time) *permit.Pace {
 	p := &permit.Pace{
 		PerSecond: h.share(l), Searched: len(l.Known) == 0, // nothing known: the keeper still searches
-		By: limiter.ParseBound(l.Bound), Good: now.Add(paceGood),
+		By: limiter.ParseBound(l.Bound), Good: now.Add(paceValidFor),
 	}
 	switch p.By {
 	case limiter.BoundCooldown, limiter.BoundOverload, limiter.BoundBreaker: // any other wait is only for the next call's turn
@@ -308,48 +308,48 @@ func (h *Holding) paceOf(l *bus.LimitPicture, now time.Time) *permit.Pace {
 	return p
 }
 
-// share returns how many calls a second this holder may make if it wants as many. It shares by weight with the jobs and
-// holders that want permits now. 0: nothing bounds the calls, the bound is not known, or none may leave now.
+// share returns the calls a second that this holder may make at most. It shares the limit's pace by weight with the jobs
+// and holders that want permits now. 0: nothing bounds the calls, the bound is not known, or none may leave now.
 func (h *Holding) share(l *bus.LimitPicture) float64 {
 	if l.Pace == nil {
 		return 0
 	}
-	all := h.how.Weight
+	weights := h.config.Weight
 	for _, j := range l.Jobs {
 		if j.Job != h.job && j.Wanted > 0 {
-			all += j.Weight
+			weights += j.Weight
 		}
 	}
-	return *l.Pace * h.how.Weight / all
+	return *l.Pace * h.config.Weight / weights
 }
 
 // sayStatus reports once a second what this process does, and what is known of its limits.
 func (h *Holding) sayStatus(ctx context.Context) {
 	ticker := h.node.clock.NewTicker(statusEvery)
 	defer ticker.Stop()
-	s, began := bus.WorkerStatus{Concurrency: h.how.Concurrency}, h.node.clock.Now()
+	report, began := bus.WorkerStatus{Concurrency: h.config.Concurrency}, h.node.clock.Now()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-h.news:
+		case <-h.limitAdded:
 		case <-ticker.Chan():
 		}
-		b, err := h.how.Shared.Status(ctx, MostHeld)
+		status, err := h.config.Shared.Status(ctx, MostHeld)
 		if err != nil {
 			return // ctx has ended, or the Shared is closed
 		}
-		h.sweep(b.Lanes)
-		c := b.Totals
-		s.At, s.UpS = h.node.clock.Now().UTC(), h.node.clock.Since(began).Seconds()
-		s.InFlight, s.Done, s.Calls, s.Refused = int(c.Calls-c.Settled-c.HandedOver), c.Settled+c.FailedLater, c.Calls, c.Throttled
-		serves := h.how.Serves()
-		serves.Weight = h.how.Weight
-		s.Serves = &serves
-		s.Limits = h.limits()
-		_ = h.node.bus.Say(bus.Status, h.node.Name(), s)
-		if h.how.Watch.Worked != nil {
-			h.how.Watch.Worked(s)
+		h.forgetIdle(status.Lanes)
+		totals := status.Totals
+		report.At, report.UpS = h.node.clock.Now().UTC(), h.node.clock.Since(began).Seconds()
+		report.InFlight, report.Done, report.Calls, report.Refused = int(totals.Calls-totals.Settled-totals.HandedOver), totals.Settled+totals.FailedLater, totals.Calls, totals.Throttled
+		serves := h.config.Serves()
+		serves.Weight = h.config.Weight
+		report.Serves = &serves
+		report.Limits = h.limits()
+		_ = h.node.bus.Say(bus.Status, h.node.Name(), report)
+		if h.config.Watch.Worked != nil {
+			h.config.Watch.Worked(report)
 		}
 	}
 }
@@ -392,9 +392,9 @@ type HeldLimit struct {
 func (h *Holding) Held() Held {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s := Held{Name: h.node.Name(), Hub: h.node.bus.Identity(), Connected: h.node.bus.Connected(), Weight: h.how.Weight, Limits: []HeldLimit{}}
-	told := !h.heard.IsZero() && h.node.clock.Since(h.heard) < paceGood
-	if told {
+	s := Held{Name: h.node.Name(), Hub: h.node.bus.Identity(), Connected: h.node.bus.Connected(), Weight: h.config.Weight, Limits: []HeldLimit{}}
+	heardLately := !h.heard.IsZero() && h.node.clock.Since(h.heard) < paceValidFor
+	if heardLately {
 		s.Keeper, s.Epoch = h.keeper, h.epoch
 	}
 	for _, name := range slices.Sorted(maps.Keys(h.held)) {
@@ -402,12 +402,12 @@ func (h *Holding) Held() Held {
 		if l.Lane == "" {
 			continue
 		}
-		if p, is := h.pictures[name]; is && told {
-			l.Phase, l.HeldBy, l.Stopped, l.Share = p.Phase, p.Bound, p.Stopped, h.share(&p)
-			if p.Pace != nil {
-				l.Pace = *p.Pace
+		if picture, known := h.pictures[name]; known && heardLately {
+			l.Phase, l.HeldBy, l.Stopped, l.Share = picture.Phase, picture.Bound, picture.Stopped, h.share(&picture)
+			if picture.Pace != nil {
+				l.Pace = *picture.Pace
 			}
-			for _, j := range p.Jobs {
+			for _, j := range picture.Jobs {
 				if j.Job != h.job {
 					l.Others++
 				}

@@ -115,7 +115,7 @@ func TestAHolderForgetsLimitsThatNobodyUses(t *testing.T) {
 	for range 61 {
 		clock.Advance(time.Minute)
 		h.Uses("named")
-		h.sweep(lanes)
+		h.forgetIdle(lanes)
 	}
 	if _, is := h.limits()["limit of idle"]; is || len(h.limits()) != 4 || len(h.link.known.under("limit of idle")) > 0 || h.Uses("idle") {
 		t.Errorf("%v are held", h.Held().Limits)
@@ -123,9 +123,9 @@ func TestAHolderForgetsLimitsThatNobodyUses(t *testing.T) {
 	for i := range MostHeld - 4 {
 		must.Do(t, hold(fmt.Sprint(i)))
 	}
-	h.sweep(lanes)
+	h.forgetIdle(lanes)
 	clock.Advance(forgetAfter - time.Second)
-	h.sweep(lanes)
+	h.forgetIdle(lanes)
 	if err := hold("more"); !errors.Is(err, ErrHeld) {
 		t.Errorf("a limit that was just used gives way: %v", err)
 	}
@@ -140,7 +140,7 @@ func TestAHolderForgetsLimitsThatNobodyUses(t *testing.T) {
 // A server's share is by weight among those that want permits now.
 func TestAServerSharesWithThoseThatWant(t *testing.T) {
 	pace := 30.0
-	h := &Holding{job: holderMark + "x", how: Holder{Weight: 2}}
+	h := &Holding{job: holderMark + "x", config: Holder{Weight: 2}}
 	l := &bus.LimitPicture{Pace: &pace, Jobs: []bus.JobPicture{{Job: h.job, Weight: 2, Wanted: 5}, {Job: "a", Weight: 1, Wanted: 9}, {Job: "b", Weight: 7}}}
 	if got := h.share(l); got != 20 {
 		t.Errorf("%v of 30, want 20", got)
@@ -154,15 +154,15 @@ func TestAServerSharesWithThoseThatWant(t *testing.T) {
 // turn.
 func TestAServerHearsHowLongALimitRests(t *testing.T) {
 	now := time.Now()
-	h := &Holding{job: holderMark + "x", how: Holder{Weight: 1}}
+	h := &Holding{job: holderMark + "x", config: Holder{Weight: 1}}
 	pace := 0.0
 	for word, rests := range map[string]bool{"cooldown": true, "overload": true, "breaker": true, "requests": false, "recovery": false, "": false} {
-		p := h.paceOf(&bus.LimitPicture{Bound: word, WaitS: 60, Pace: &pace}, now)
+		p := h.paceWord(&bus.LimitPicture{Bound: word, WaitS: 60, Pace: &pace}, now)
 		if p.Hold.Equal(now.Add(time.Minute)) != rests || p.Hold.IsZero() == rests {
 			t.Errorf("bound %q: it holds until %v", word, p.Hold)
 		}
 	}
-	if p := h.paceOf(&bus.LimitPicture{Bound: "cooldown"}, now); !p.Hold.IsZero() {
+	if p := h.paceWord(&bus.LimitPicture{Bound: "cooldown"}, now); !p.Hold.IsZero() {
 		t.Errorf("without a known end: it holds until %v", p.Hold)
 	}
 }
@@ -184,10 +184,10 @@ func TestAServerEndsWithItsLastCounts(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	for range 100 { // the news and the end come together, and chance takes one of the two
-		h.news <- struct{}{}
+		h.limitAdded <- struct{}{}
 		h.sayStatus(ctx)
 		select {
-		case <-h.news:
+		case <-h.limitAdded:
 		default:
 		}
 	}
@@ -205,12 +205,12 @@ func TestAServerIsNoWorker(t *testing.T) {
 	defer ticker.Stop()
 	for _, s := range []bus.WorkerStatus{{Serves: &bus.Serving{}}, {}} {
 		must.Do(t, n.bus.Say(bus.Status, fmt.Sprint("worker-", s.Serves == nil), s))
-		f.next(t.Context(), w, ticker)
+		f.hearNext(t.Context(), w, ticker)
 	}
-	if _, is := f.seen["worker-true"]; !is || len(f.seen) != 1 {
-		t.Errorf("%v", f.seen)
+	if _, is := f.heard["worker-true"]; !is || len(f.heard) != 1 {
+		t.Errorf("%v", f.heard)
 	}
-	s := &watching{heard: map[string]heard{}, base: map[string]int{}, s: Standing{JobStatus: JobStatus{Record: job.Record{}}}}
+	s := &watching{heard: map[string]workerHeard{}, doneBefore: map[string]int{}, s: Standing{JobStatus: JobStatus{Record: job.Record{}}}}
 	s.hearWorker(bus.Message[bus.WorkerStatus]{About: "s", Body: bus.WorkerStatus{Serves: &bus.Serving{}}}, time.Now())
 	if len(s.heard) > 0 {
 		t.Errorf("%v", s.heard)

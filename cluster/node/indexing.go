@@ -37,15 +37,15 @@ func (x *indexer) run(ctx context.Context) {
 	for range passesAtOnce {
 		passes.Go(func() {
 			for ctx.Err() == nil {
-				x.next(ctx)
+				x.indexNext(ctx)
 			}
 		})
 	}
 	passes.Wait()
 }
 
-// next waits for a task and does it.
-func (x *indexer) next(ctx context.Context) {
+// indexNext waits for a task and does it. It puts back a task of a job that is refused here.
+func (x *indexer) indexNext(ctx context.Context) {
 	d, found, err := x.node.bus.Fetch(ctx, bus.Tasks, "", taskWait)
 	switch {
 	case err != nil:
@@ -68,9 +68,9 @@ func (x *indexer) index(ctx context.Context, d *bus.Delivery) {
 	}
 	working, stop := context.WithCancel(ctx)
 	var beats sync.WaitGroup
-	beats.Go(func() { x.beat(working, d) })
-	err := x.cut(ctx, t)
-	x.refusals.read(ctx, t.Job, err)
+	beats.Go(func() { x.sendHeartbeats(working, d) })
+	err := x.makePlan(ctx, t)
+	x.refusals.noteRead(ctx, t.Job, err)
 	stop()
 	beats.Wait()
 	switch {
@@ -97,8 +97,8 @@ func (x *indexer) giveBack(ctx context.Context, d *bus.Delivery, after time.Dura
 // beatsOfAckWait is the number of heartbeats in the time after which work goes to another worker.
 const beatsOfAckWait = 4
 
-// beat sends heartbeats for a task until ctx ends, so that the queue gives it to nobody else.
-func (x *indexer) beat(ctx context.Context, d *bus.Delivery) {
+// sendHeartbeats sends heartbeats for a task until ctx ends, so that the queue gives it to nobody else.
+func (x *indexer) sendHeartbeats(ctx context.Context, d *bus.Delivery) {
 	ticker := x.node.clock.NewTicker(x.node.cfg.Times.AckWait / beatsOfAckWait)
 	defer ticker.Stop()
 	for {
@@ -111,8 +111,8 @@ func (x *indexer) beat(ctx context.Context, d *bus.Delivery) {
 	}
 }
 
-// cut makes the plan of a job and starts the job, or refuses it. If two workers do so at once, the first one counts.
-func (x *indexer) cut(ctx context.Context, t bus.Task) error {
+// makePlan makes the plan of a job and starts the job, or refuses it. If two workers do so at once, the first one counts.
+func (x *indexer) makePlan(ctx context.Context, t bus.Task) error {
 	o, err := x.jobs.open(ctx, t.Job)
 	if err != nil {
 		return err
@@ -122,18 +122,19 @@ func (x *indexer) cut(ctx context.Context, t bus.Task) error {
 		return err
 	}
 	if r.State != job.Indexing { // the scheduler has missed the change
-		x.node.tellChanged(t.Job)
+		x.node.announceChange(t.Job)
 		return nil
 	}
 	plan, err := x.node.sourceOf(&r, o.caller.Caller).Plan(ctx, t.Workers, x.node.objectName())
 	if err != nil {
 		return err
 	}
-	return x.node.begin(ctx, &r, plan)
+	return x.node.startJob(ctx, &r, plan)
 }
 
-// begin starts a job with its plan, or refuses it. Inputs added meanwhile are read through next.
-func (n *Node) begin(ctx context.Context, read *job.Record, plan *index.Plan) error {
+// startJob saves a job's plan, and sets the job to running, or to refused if the plan says so. A job that got more inputs
+// meanwhile stays in indexing, so that these are read through next.
+func (n *Node) startJob(ctx context.Context, read *job.Record, plan *index.Plan) error {
 	name, err := plan.Save(ctx, n.home, n.objectName())
 	if err != nil {
 		return err
@@ -155,7 +156,7 @@ func (n *Node) begin(ctx context.Context, read *job.Record, plan *index.Plan) er
 		return nil
 	}
 	if err == nil {
-		n.tellChanged(read.Job)
+		n.announceChange(read.Job)
 	}
 	return err
 }
@@ -163,7 +164,7 @@ func (n *Node) begin(ctx context.Context, read *job.Record, plan *index.Plan) er
 // errChanged says that another process has changed a job meanwhile.
 var errChanged = errors.New("node: the job has changed")
 
-// sourceOf returns a job's input, as this machine reads it.
+// sourceOf returns the source from which this machine reads a job's input.
 func (n *Node) sourceOf(r *job.Record, c *Caller) *index.Source {
 	takes := c.Reader.Takes
 	if len(r.Caps) > 0 {
@@ -171,19 +172,19 @@ func (n *Node) sourceOf(r *job.Record, c *Caller) *index.Source {
 	}
 	return &index.Source{
 		Store: n.home, Record: *r, Serves: c.Reader.Serves, Takes: takes,
-		Open: n.inputs,
+		Open: n.openInputStore,
 	}
 }
 
-// otherStores holds the stores of inputs, each opened once: all jobs share their connections.
-type otherStores struct {
+// storeCache holds the stores of inputs, each opened once: all jobs share their connections.
+type storeCache struct {
 	mu     sync.Mutex
 	opened map[string]store.Store
 }
 
 // open returns the store of an address. It holds the lock while it opens one, so that no store is
 // opened twice.
-func (o *otherStores) open(ctx context.Context, address string) (store.Store, error) {
+func (o *storeCache) open(ctx context.Context, address string) (store.Store, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if s := o.opened[address]; s != nil {
@@ -200,7 +201,7 @@ func (o *otherStores) open(ctx context.Context, address string) (store.Store, er
 	return s, nil
 }
 
-func (o *otherStores) close() (err error) {
+func (o *storeCache) close() (err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, s := range o.opened {

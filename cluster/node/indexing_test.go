@@ -27,7 +27,7 @@ func planned(t *testing.T, n *Node, name string) (*job.Record, *index.Plan) {
 // begins has a worker begin a job by its plan, and gives the record after that.
 func begins(t *testing.T, n *Node, read *job.Record, plan *index.Plan) job.Record {
 	t.Helper()
-	must.Do(t, n.begin(t.Context(), read, plan))
+	must.Do(t, n.startJob(t.Context(), read, plan))
 	r := must.Get(job.Load(t.Context(), n.home, read.Job))(t)
 	return r
 }

@@ -13,31 +13,31 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// opened is a job as this process works on it.
-type opened struct {
+// openedJob is a job on which this process works, with all that its calls need.
+type openedJob struct {
 	record  job.Record
-	caller  *shared
+	caller  *sharedCaller
 	source  *index.Source
 	maker   *promptfile.Maker
-	own     func(model string) string // the lane's name, as a run of one process has it
+	ownLane func(model string) string // the lane's name, as a run of one process has it
 	routes  *routes                   // nil: each model has one lane
 	*payer                            // nil: nothing bounds what it costs
 	answers *misfit.Answers           // nil: each answer is a result
 }
 
 // limitOf names the limit for a model's calls.
-func (o *opened) limitOf(model string) string {
+func (o *openedJob) limitOf(model string) string {
 	if o.record.Limit != "" {
 		return o.record.Limit
 	}
 	if o.caller.LimitOf != nil {
 		return o.caller.LimitOf(model)
 	}
-	return o.own(model)
+	return o.ownLane(model)
 }
 
-// shared is a caller, and the number of jobs that call by it: all those with the same [job.Asking].
-type shared struct {
+// sharedCaller is a caller, and the number of jobs that call by it: all those with the same [job.Asking].
+type sharedCaller struct {
 	*Caller
 	asking string
 	jobs   int
@@ -46,42 +46,42 @@ type shared struct {
 // jobs holds the jobs that this process works on, each opened once. A job's caller and the reading of its lines
 // stay the same until it ends. Its inputs may become more.
 type jobs struct {
-	node     *Node
-	refusals *refusals
-	call     func(*job.Record) (*Caller, error)
-	asks     chan jobsAsk
-	ended    chan string
+	node      *Node
+	refusals  *refusals
+	newCaller func(*job.Record) (*Caller, error)
+	requests  chan openRequest
+	ended     chan string
 
 	// Only run uses these.
-	known   map[string]*opened
-	callers map[string]*shared // by the asking, as JSON
+	known   map[string]*openedJob
+	callers map[string]*sharedCaller // by the asking, as JSON
 }
 
-type jobsAsk struct {
+type openRequest struct {
 	name  string
 	input int // an input that its record must name; -1: none
-	reply chan jobsReply
+	reply chan openReply
 }
 
-type jobsReply struct {
-	job *opened
+type openReply struct {
+	job *openedJob
 	err error
 }
 
 func (n *Node) newJobs(r *refusals, load func(*job.Record) (*Caller, error)) *jobs {
-	return &jobs{node: n, refusals: r, call: load, asks: make(chan jobsAsk), ended: make(chan string), known: map[string]*opened{}, callers: map[string]*shared{}}
+	return &jobs{node: n, refusals: r, newCaller: load, requests: make(chan openRequest), ended: make(chan string), known: map[string]*openedJob{}, callers: map[string]*sharedCaller{}}
 }
 
 // open returns a job, opened before or now.
-func (j *jobs) open(ctx context.Context, name string) (*opened, error) {
+func (j *jobs) open(ctx context.Context, name string) (*openedJob, error) {
 	return j.openWith(ctx, name, -1)
 }
 
 // openWith returns a job whose record names an input. The input may have been added after the job was opened.
-func (j *jobs) openWith(ctx context.Context, name string, input int) (*opened, error) {
-	reply := make(chan jobsReply, 1)
+func (j *jobs) openWith(ctx context.Context, name string, input int) (*openedJob, error) {
+	reply := make(chan openReply, 1)
 	select {
-	case j.asks <- jobsAsk{name, input, reply}:
+	case j.requests <- openRequest{name, input, reply}:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -104,7 +104,7 @@ func (j *jobs) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case q := <-j.asks:
+		case q := <-j.requests:
 			o, err := j.known[q.name], error(nil)
 			switch {
 			case o == nil:
@@ -115,7 +115,7 @@ func (j *jobs) run(ctx context.Context) {
 			if err == nil {
 				j.known[q.name] = o
 			}
-			q.reply <- jobsReply{o, err}
+			q.reply <- openReply{o, err}
 		case name := <-j.ended:
 			j.forget(name)
 		}
@@ -124,7 +124,7 @@ func (j *jobs) run(ctx context.Context) {
 
 // load opens a job, and counts it as a user of its caller. A job that this machine cannot call is
 // noted as refused here.
-func (j *jobs) load(ctx context.Context, name string) (*opened, error) {
+func (j *jobs) load(ctx context.Context, name string) (*openedJob, error) {
 	r, err := job.Load(ctx, j.node.home, name)
 	if err != nil {
 		return nil, err
@@ -134,12 +134,12 @@ func (j *jobs) load(ctx context.Context, name string) (*opened, error) {
 		j.refusals.refuse(name, "", err.Error(), false)
 		return nil, err
 	}
-	o := &opened{record: r, caller: c, source: j.node.sourceOf(&r, c.Caller)}
-	o.own = c.Lines.Lane
+	o := &openedJob{record: r, caller: c, source: j.node.sourceOf(&r, c.Caller)}
+	o.ownLane = c.Lines.Lane
 	lines := c.Lines
-	lines.Lane = func(model string) string { return laneOf(o.limitOf(model), name) }
+	lines.Lane = func(model string) string { return laneName(o.limitOf(model), name) }
 	if o.routes = routesOf(name, c.Caller); o.routes != nil {
-		lines = o.routes.lines(lines)
+		lines = o.routes.configFor(lines)
 	}
 	o.maker = promptfile.NewMaker(lines)
 	if len(r.Caps) > 0 {
@@ -152,7 +152,7 @@ func (j *jobs) load(ctx context.Context, name string) (*opened, error) {
 	return o, nil
 }
 
-// answersOf counts the answers of a job that must fit.
+// answersOf returns the count of a job's answers that must fit its schema. Too many misfits stop the job.
 func (j *jobs) answersOf(name string, retries int) *misfit.Answers {
 	return misfit.New(misfit.Config{
 		Store: j.node.home, Job: name, Who: j.node.Name(), Retries: retries,
@@ -164,7 +164,7 @@ func (j *jobs) answersOf(name string, retries int) *misfit.Answers {
 }
 
 // callerOf returns the caller of a job, shared with another job of the same [job.Asking] if there is one.
-func (j *jobs) callerOf(r *job.Record) (*shared, error) {
+func (j *jobs) callerOf(r *job.Record) (*sharedCaller, error) {
 	asking, err := json.Marshal(&r.Asking)
 	if err != nil {
 		return nil, err
@@ -172,24 +172,24 @@ func (j *jobs) callerOf(r *job.Record) (*shared, error) {
 	if c := j.callers[string(asking)]; c != nil {
 		return c, nil
 	}
-	c, err := j.call(r)
+	c, err := j.newCaller(r)
 	if err != nil {
 		return nil, err
 	}
-	s := &shared{Caller: c, asking: string(asking)}
+	s := &sharedCaller{Caller: c, asking: string(asking)}
 	j.callers[s.asking] = s
 	return s, nil
 }
 
-// end reports the end of a job. If another chunk of it comes, the job is opened anew.
-func (j *jobs) end(ctx context.Context, name string) {
+// reportEnd has run release a job that has ended. If another chunk of the job comes, it is opened anew.
+func (j *jobs) reportEnd(ctx context.Context, name string) {
 	select {
 	case j.ended <- name:
 	case <-ctx.Done():
 	}
 }
 
-// forget releases what a job holds.
+// forget closes an opened job, and its caller if no other job uses that.
 func (j *jobs) forget(name string) {
 	o := j.known[name]
 	if o == nil {
@@ -202,8 +202,8 @@ func (j *jobs) forget(name string) {
 	}
 }
 
-// reload returns a job with its present record. Readers that began before keep the old one.
-func (j *jobs) reload(ctx context.Context, before *opened) (*opened, error) {
+// reload returns a copy of an opened job with its present record. Readers that began before keep the old one.
+func (j *jobs) reload(ctx context.Context, before *openedJob) (*openedJob, error) {
 	r, err := job.Load(ctx, j.node.home, before.record.Job)
 	if err != nil {
 		return nil, err

@@ -56,11 +56,11 @@ func TestJobsShareTheirCaller(t *testing.T) {
 		}
 	}
 	are("three jobs", 2, 0)
-	j.end(ctx, names[0])
-	j.end(ctx, names[0])
-	j.end(ctx, "none")
+	j.reportEnd(ctx, names[0])
+	j.reportEnd(ctx, names[0])
+	j.reportEnd(ctx, "none")
 	are("another asks alike", 2, 0)
-	j.end(ctx, names[1])
+	j.reportEnd(ctx, names[1])
 	are("the last one that asks so has ended", 2, 1)
 	must.Get(j.open(ctx, names[1]))(t)
 	are("it goes on", 3, 1)
@@ -189,7 +189,7 @@ func TestTheSchedulerSeesAJobMadeAnew(t *testing.T) {
 	defer n.Close()
 	f, _ := c.schedulerAlone(n)
 	r, _ := c.once(n, c.input(10))
-	f.meet(t.Context(), r.Job)
+	f.beginOverseeing(t.Context(), r.Job)
 	must.Do(t, os.RemoveAll(filepath.Join(c.dir, "home", "jobs", r.Job)))
 	o := f.jobs[r.Job]
 	f.reload(t.Context(), r.Job, o)
@@ -243,7 +243,7 @@ func TestADeletedFolderIsAnEndedJob(t *testing.T) {
 		n.pause(t.Context())
 	}
 	must.Do(t, os.RemoveAll(filepath.Join(c.dir, "home", filepath.FromSlash(job.Folder(r.Job)))))
-	n.tellChanged(r.Job) // or it is seen within a minute
+	n.announceChange(r.Job) // or it is seen within a minute
 	for n.queued(t, r.Job) > 0 {
 		n.pause(t.Context())
 	}

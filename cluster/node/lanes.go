@@ -22,7 +22,7 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// stream makes the calls.
+// stream calls all items of this worker, until the worker drains or ctx ends. It hands each result to the executor.
 func (w *worker) stream(ctx context.Context) error {
 	opts := append(w.how.Options[:len(w.how.Options):len(w.how.Options)],
 		batch.WithConcurrency(w.how.Concurrency), batch.WithControl(w.control), batch.WithClock(w.clock), batch.WithSeed(w.cfg.Seed),
@@ -33,8 +33,8 @@ func (w *worker) stream(ctx context.Context) error {
 			ended = err
 			break
 		}
-		w.refusals.unserved(res.Item.Pool(), res.Err)
-		w.lanes.left(res.Item.Pool(), w.clock.Now())
+		w.refusals.refuseUnserved(res.Item.Pool(), res.Err)
+		w.lanes.leave(res.Item.Pool(), w.clock.Now())
 		w.exec.Took(&res)
 	}
 	if errors.Is(ended, batch.ErrDrained) || errors.Is(ended, batch.ErrStopped) {
@@ -65,7 +65,7 @@ const neverUsed = laneSeparator + "never used"
 func (w *worker) items(ctx context.Context) iter.Seq[*executor.Item] {
 	return func(yield func(*executor.Item) bool) {
 		for it := range w.exec.Items() {
-			if !w.lanes.entered(it.Pool()) {
+			if !w.lanes.enter(it.Pool()) {
 				w.definePool(ctx, it.Pool())
 			}
 			if !yield(it) {
@@ -80,7 +80,7 @@ func (w *worker) defineLane(ctx context.Context, lane string, c, known machine.L
 	if !w.lanes.add(lane) {
 		return
 	}
-	limit, name := partsOf(lane)
+	limit, name := splitLane(lane)
 	c.Maker = permit.New(w.Name(), name, limit)
 	err := w.control.Define(ctx, lane, c)
 	if err == nil { // a lane that was forgotten may have stopped, and its law does not know that
@@ -100,8 +100,8 @@ const forgetAfter = 10 * time.Second
 
 // jobLanes holds the lanes and pools that a worker's stream has met, by their jobs. Any goroutine may call its methods.
 type jobLanes struct {
-	mu sync.Mutex
-	of map[string]*lanesOfJob
+	mu    sync.Mutex
+	byJob map[string]*lanesOfJob
 }
 
 type lanesOfJob struct {
@@ -111,36 +111,36 @@ type lanesOfJob struct {
 	idle         time.Time // when the latest item left the stream, or the job ended
 }
 
-// job returns the lanes of a job, by the name of one of them, or of a pool.
+// job returns the entry of the job to which a lane or a pool belongs, and makes it if there is none.
 func (j *jobLanes) job(lane string) *lanesOfJob {
-	_, name := partsOf(lane)
-	if j.of == nil {
-		j.of = map[string]*lanesOfJob{}
+	_, name := splitLane(lane)
+	if j.byJob == nil {
+		j.byJob = map[string]*lanesOfJob{}
 	}
-	one := j.of[name]
-	if one == nil {
-		one = &lanesOfJob{pools: map[string]bool{}, lanes: map[string]bool{}}
-		j.of[name] = one
+	entry := j.byJob[name]
+	if entry == nil {
+		entry = &lanesOfJob{pools: map[string]bool{}, lanes: map[string]bool{}}
+		j.byJob[name] = entry
 	}
-	return one
+	return entry
 }
 
-// entered counts an item that enters the stream, and reports whether its pool is there.
-func (j *jobLanes) entered(pool string) bool {
+// enter counts an item that enters the stream, and reports whether its pool is there.
+func (j *jobLanes) enter(pool string) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	one := j.job(pool)
-	one.items++
-	return one.pools[pool]
+	entry := j.job(pool)
+	entry.items++
+	return entry.pools[pool]
 }
 
-// left counts an item that has left the stream.
-func (j *jobLanes) left(pool string, now time.Time) {
+// leave counts an item that has left the stream.
+func (j *jobLanes) leave(pool string, now time.Time) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	one := j.job(pool)
-	one.items--
-	one.idle = now
+	entry := j.job(pool)
+	entry.items--
+	entry.idle = now
 }
 
 // addPool notes that a pool is there.
@@ -150,15 +150,15 @@ func (j *jobLanes) addPool(pool string) {
 	j.job(pool).pools[pool] = true
 }
 
-// add notes that a lane is there; false: it was before.
+// add notes that a lane is there. It returns false if it was there before.
 func (j *jobLanes) add(lane string) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	one := j.job(lane)
-	if one.lanes[lane] {
+	entry := j.job(lane)
+	if entry.lanes[lane] {
 		return false
 	}
-	one.lanes[lane] = true
+	entry.lanes[lane] = true
 	return true
 }
 
@@ -166,32 +166,32 @@ func (j *jobLanes) add(lane string) bool {
 func (j *jobLanes) end(name string, ended bool, now time.Time) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if one := j.of[name]; one != nil {
-		one.ended, one.idle = ended, now
+	if entry := j.byJob[name]; entry != nil {
+		entry.ended, entry.idle = ended, now
 	}
 }
 
-// forget takes out the jobs that have ended, with nothing in the stream for [forgetAfter], and returns their lanes and
+// takeIdle takes out the jobs that have ended, with nothing in the stream for [forgetAfter], and returns their lanes and
 // pools.
-func (j *jobLanes) forget(now time.Time) (lanes, pools []string) {
+func (j *jobLanes) takeIdle(now time.Time) (lanes, pools []string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for name, one := range j.of {
-		if !one.ended || one.items > 0 || now.Sub(one.idle) < forgetAfter {
+	for name, entry := range j.byJob {
+		if !entry.ended || entry.items > 0 || now.Sub(entry.idle) < forgetAfter {
 			continue
 		}
-		delete(j.of, name)
-		lanes, pools = slices.AppendSeq(lanes, maps.Keys(one.lanes)), slices.AppendSeq(pools, maps.Keys(one.pools))
+		delete(j.byJob, name)
+		lanes, pools = slices.AppendSeq(lanes, maps.Keys(entry.lanes)), slices.AppendSeq(pools, maps.Keys(entry.pools))
 	}
 	return lanes, pools
 }
 
 // forgetEnded forgets the lanes of jobs that have ended, and returns the limits under which nothing is left.
 func (w *worker) forgetEnded() (limits []string) {
-	lanes, pools := w.lanes.forget(w.clock.Now())
+	lanes, pools := w.lanes.takeIdle(w.clock.Now())
 	for _, lane := range lanes {
 		if w.link.known.remove(lane) {
-			limit, _ := partsOf(lane)
+			limit, _ := splitLane(lane)
 			limits = append(limits, limit)
 		}
 	}
@@ -199,7 +199,7 @@ func (w *worker) forgetEnded() (limits []string) {
 	return limits
 }
 
-// openJob returns a job as the executor wants it.
+// openJob opens a job, and returns it in the form that the executor needs.
 func (w *worker) openJob(ctx context.Context, name string) (*executor.Job, error) {
 	o, err := w.jobs.open(ctx, name)
 	if err != nil {
@@ -233,7 +233,7 @@ func (w *worker) read(ctx context.Context, c *job.Chunk) iter.Seq2[prompt, error
 			if errors.Is(err, store.ErrChanged) {
 				w.stopJob(ctx, c.Job, err.Error(), false)
 			}
-			w.refusals.read(ctx, c.Job, err)
+			w.refusals.noteRead(ctx, c.Job, err)
 			if !yield(r, err) {
 				return
 			}
@@ -242,7 +242,7 @@ func (w *worker) read(ctx context.Context, c *job.Chunk) iter.Seq2[prompt, error
 }
 
 // call makes one call of an item. A filtered answer is a failure if the job wants that, and so is one that does not fit.
-func (o *opened) call(ctx context.Context, it *promptfile.Item) (provider.Reply, error) {
+func (o *openedJob) call(ctx context.Context, it *promptfile.Item) (provider.Reply, error) {
 	reply, err := o.send(ctx, it)
 	switch {
 	case err != nil:
@@ -260,21 +260,21 @@ func (o *opened) call(ctx context.Context, it *promptfile.Item) (provider.Reply,
 }
 
 // send makes the call, on the lane that the stream has chosen.
-func (o *opened) send(ctx context.Context, it *promptfile.Item) (provider.Reply, error) {
+func (o *openedJob) send(ctx context.Context, it *promptfile.Item) (provider.Reply, error) {
 	if o.routes == nil {
 		return o.caller.Call(ctx, it)
 	}
-	return o.caller.CallOn(ctx, it, o.routes.name(batch.LaneFrom(ctx)))
+	return o.caller.CallOn(ctx, it, o.routes.resultLane(batch.LaneFrom(ctx)))
 }
 
 // line returns the result line of an item that ended. Its lane has the same name as in a run of one process.
-func (o *opened) line(res *promptfile.Result) (journal.Line, bool) {
+func (o *openedJob) line(res *promptfile.Result) (journal.Line, bool) {
 	var sums promptfile.Sums
 	l, ended := o.maker.Line(res, &sums)
 	if o.routes != nil {
-		l.Headrace.Lane = o.routes.name(res.Lane)
+		l.Headrace.Lane = o.routes.resultLane(res.Lane)
 	} else {
-		l.Headrace.Lane = o.own(res.Item.Model)
+		l.Headrace.Lane = o.ownLane(res.Item.Model)
 	}
 	return l, ended
 }
@@ -292,21 +292,21 @@ type link struct {
 	bus *bus.Bus
 	// believes reports whether there is a keeper of an epoch. Messages of others go to no lane.
 	believes func(ctx context.Context, epoch uint64) bool
-	lanes    talkative
+	lanes    laneMessenger
 	refusals *refusals
 	gives    *bus.Feed[permit.Give]
 	cools    *bus.Feed[permit.Cool]
 	known    laneNames
 }
 
-// talkative are the lanes of a process whose laws hear the keeper, and speak to it. A *batch.Control is one.
-type talkative interface {
+// A laneMessenger carries messages between the lanes of a process and a keeper. A *batch.Control is one.
+type laneMessenger interface {
 	Tell(ctx context.Context, lane string, word any) error
 	Words(ctx context.Context) (<-chan []batch.Word, error)
 }
 
 // newLink begins to hear the keeper's messages to the worker.
-func newLink(n *Node, lanes talkative, r *refusals) (*link, error) {
+func newLink(n *Node, lanes laneMessenger, r *refusals) (*link, error) {
 	b := n.bus
 	gives, err := b.Gives(b.Name(), givesKept)
 	if err != nil {
@@ -327,19 +327,19 @@ func (l *link) close() {
 
 // laneNames holds the lanes by their limits. Any goroutine may call its methods; the zero value is empty.
 type laneNames struct {
-	mu sync.Mutex
-	of map[string][]string
+	mu      sync.Mutex
+	byLimit map[string][]string
 }
 
 // add notes a lane. From then on it gets all cools of its limit.
 func (n *laneNames) add(lane string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.of == nil {
-		n.of = map[string][]string{}
+	if n.byLimit == nil {
+		n.byLimit = map[string][]string{}
 	}
-	if limit, _ := partsOf(lane); !slices.Contains(n.of[limit], lane) {
-		n.of[limit] = append(n.of[limit], lane)
+	if limit, _ := splitLane(lane); !slices.Contains(n.byLimit[limit], lane) {
+		n.byLimit[limit] = append(n.byLimit[limit], lane)
 	}
 }
 
@@ -347,10 +347,10 @@ func (n *laneNames) add(lane string) {
 func (n *laneNames) remove(lane string) (last bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	limit, _ := partsOf(lane)
-	n.of[limit] = slices.DeleteFunc(n.of[limit], func(o string) bool { return o == lane })
-	if last = len(n.of[limit]) == 0; last {
-		delete(n.of, limit)
+	limit, _ := splitLane(lane)
+	n.byLimit[limit] = slices.DeleteFunc(n.byLimit[limit], func(o string) bool { return o == lane })
+	if last = len(n.byLimit[limit]) == 0; last {
+		delete(n.byLimit, limit)
 	}
 	return last
 }
@@ -359,7 +359,7 @@ func (n *laneNames) remove(lane string) (last bool) {
 func (n *laneNames) under(limit string) []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return slices.Clone(n.of[limit])
+	return slices.Clone(n.byLimit[limit])
 }
 
 // run passes messages on until ctx ends. A message that cannot be sent is no fault: the bus is away, and the lane
@@ -388,7 +388,7 @@ func (l *link) run(ctx context.Context) {
 			if len(g.Permits) > 0 {
 				l.refusals.lift(g.Job, g.Limit)
 			}
-			_ = l.lanes.Tell(ctx, laneOf(g.Limit, g.Job), &g) // it fails only when ctx ends
+			_ = l.lanes.Tell(ctx, laneName(g.Limit, g.Job), &g) // it fails only when ctx ends
 		case c, open := <-l.cools.C:
 			if !open {
 				return
@@ -400,6 +400,7 @@ func (l *link) run(ctx context.Context) {
 	}
 }
 
+// send sends the lanes' requests for permits to the keeper.
 func (l *link) send(said []batch.Word) {
 	for _, w := range said {
 		if ask, is := w.Said.(*permit.Ask); is {
@@ -421,11 +422,11 @@ func (l *link) cool(ctx context.Context, c *permit.Cool) {
 // laneSeparator stands between the two names. No job's name has it, and no model's name has such a character.
 const laneSeparator = "\x1f"
 
-// laneOf names the lane of a job under a limit.
-func laneOf(limit, job string) string { return limit + laneSeparator + job }
+// laneName names the lane of a job under a limit.
+func laneName(limit, job string) string { return limit + laneSeparator + job }
 
-// partsOf reverses laneOf.
-func partsOf(lane string) (limit, job string) {
+// splitLane reverses laneName.
+func splitLane(lane string) (limit, job string) {
 	limit, job, _ = strings.Cut(lane, laneSeparator)
 	return limit, job
 }

@@ -22,26 +22,26 @@ import (
 func TestLanesOfEndedJobsAreForgotten(t *testing.T) {
 	at := func(s int) time.Time { return time.Unix(int64(s), 0) }
 	j := &jobLanes{}
-	pool, lane := laneOf("route", "a"), laneOf("limit", "a")
-	if j.entered(pool) {
+	pool, lane := laneName("route", "a"), laneName("limit", "a")
+	if j.enter(pool) {
 		t.Error("a pool is there that nobody has added")
 	}
 	j.addPool(pool)
-	if !j.add(lane) || j.add(lane) || !j.entered(pool) {
+	if !j.add(lane) || j.add(lane) || !j.enter(pool) {
 		t.Error("a lane is added twice, or its pool is not there")
 	}
-	j.add(laneOf("limit", "b"))
+	j.add(laneName("limit", "b"))
 	forgets := func(s int, want bool) {
 		t.Helper()
-		lanes, pools := j.forget(at(s))
+		lanes, pools := j.takeIdle(at(s))
 		if got := slices.Equal(lanes, []string{lane}) && slices.Equal(pools, []string{pool}); got != want || !got && len(lanes)+len(pools) > 0 {
 			t.Errorf("at %d s it forgets %q and %q", s, lanes, pools)
 		}
 	}
 	j.end("a", true, at(0))
 	forgets(100, false)
-	j.left(pool, at(100))
-	j.left(pool, at(101))
+	j.leave(pool, at(100))
+	j.leave(pool, at(101))
 	forgets(110, false)
 	j.end("a", false, at(110))
 	forgets(200, false)
@@ -49,8 +49,8 @@ func TestLanesOfEndedJobsAreForgotten(t *testing.T) {
 	forgets(209, false)
 	forgets(210, true)
 	forgets(300, false)
-	if len(j.of) != 1 {
-		t.Errorf("%d jobs are left", len(j.of))
+	if len(j.byJob) != 1 {
+		t.Errorf("%d jobs are left", len(j.byJob))
 	}
 	if !j.add(lane) {
 		t.Error("a lane that was forgotten is not new")

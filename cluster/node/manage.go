@@ -74,7 +74,7 @@ func (n *Node) Cancel(ctx context.Context, name string) error {
 	})
 }
 
-// Pause keeps the calls of a job from leaving until Resume. Calls in flight are saved, and the job goes on to be under way.
+// Pause keeps the calls of a job from leaving until Resume. Calls in flight are saved. The job still counts as under way.
 func (n *Node) Pause(ctx context.Context, name string) error {
 	return n.change(ctx, name, func(r *job.Record) error {
 		if !r.GoesOn() {
@@ -87,7 +87,7 @@ func (n *Node) Pause(ctx context.Context, name string) error {
 
 // Remove deletes a job that has ended, and its results in the store.
 func (n *Node) Remove(ctx context.Context, name string) error {
-	if err := n.mayChange(); err != nil {
+	if err := n.checkMayChange(); err != nil {
 		return err
 	}
 	r, err := job.Load(ctx, n.home, name)
@@ -105,13 +105,13 @@ func (n *Node) Remove(ctx context.Context, name string) error {
 	if err := job.Remove(ctx, n.home, name); err != nil {
 		return err
 	}
-	n.tellSurely(ctx, name)
+	n.announceUntilSent(ctx, name)
 	return nil
 }
 
 // Resume continues a job that was paused, canceled or stopped, or one that is done and has lost parts.
 func (n *Node) Resume(ctx context.Context, name string) error {
-	if err := n.mayChange(); err != nil { // the marks of a finished round are deleted before the record changes
+	if err := n.checkMayChange(); err != nil { // the marks of a finished round are deleted before the record changes
 		return err
 	}
 	before, err := job.Load(ctx, n.home, name)
@@ -142,7 +142,7 @@ func (n *Node) Resume(ctx context.Context, name string) error {
 // Raise lets the calls of a job cost more than before, in all. What it has drawn of its earlier cap counts as spent.
 func (n *Node) Raise(ctx context.Context, name string, most limiter.Money) error {
 	return n.change(ctx, name, func(r *job.Record) error {
-		if err := mayCap(r); err != nil {
+		if err := checkMayCap(r); err != nil {
 			return err
 		}
 		if most <= r.Cap() {
@@ -153,8 +153,8 @@ func (n *Node) Raise(ctx context.Context, name string, most limiter.Money) error
 	})
 }
 
-// mayCap returns why the cap of a job cannot change; nil if it can.
-func mayCap(r *job.Record) error {
+// checkMayCap returns an error that says why the cap of a job cannot change; nil: it can.
+func checkMayCap(r *job.Record) error {
 	switch {
 	case r.State == job.Refused:
 		return fmt.Errorf("%w: it is %s", ErrState, r.State)
@@ -169,7 +169,7 @@ func mayCap(r *job.Record) error {
 func (n *Node) SetMaxCost(ctx context.Context, name string, most limiter.Money) (before limiter.Money, err error) {
 	var now job.Record
 	err = n.change(ctx, name, func(r *job.Record) error {
-		if err := mayCap(r); err != nil {
+		if err := checkMayCap(r); err != nil {
 			return err
 		}
 		before = r.Cap()
@@ -190,8 +190,9 @@ func (n *Node) SetMaxCost(ctx context.Context, name string, most limiter.Money) 
 // ErrLost says that the store has lost a part of a job that is done.
 var ErrLost = errors.New("a part of the finished job is no longer in the store")
 
-// lost returns the chunks whose parts a finished job has lost, and their round: the first that lacks any.
-func (n *Node) lost(ctx context.Context, r *job.Record, chunks int) (round int, lost []int, err error) {
+// lostParts returns the first round of a finished job that lacks parts, and the chunks of these parts. lost is empty if
+// no part is missing.
+func (n *Node) lostParts(ctx context.Context, r *job.Record, chunks int) (round int, lost []int, err error) {
 	for round = 0; round <= r.Round && len(lost) == 0 && err == nil; round++ {
 		var l *parts.Ledger
 		if l, err = n.ledger(ctx, r, round, chunks); err == nil {
@@ -201,9 +202,9 @@ func (n *Node) lost(ctx context.Context, r *job.Record, chunks int) (round int, 
 	return round - 1, lost, err
 }
 
-// whole returns an error of kind ErrLost that names a part, if a finished job has lost any.
-func (n *Node) whole(ctx context.Context, r *job.Record, chunks int) error {
-	round, lost, err := n.lost(ctx, r, chunks)
+// checkWhole returns an error of kind ErrLost if a finished job has lost a part. The error names the first one.
+func (n *Node) checkWhole(ctx context.Context, r *job.Record, chunks int) error {
+	round, lost, err := n.lostParts(ctx, r, chunks)
 	if err == nil && len(lost) > 0 {
 		err = fmt.Errorf("%w: %s (%d in all): headrace jobs resume %s asks its items again", ErrLost, job.PartName(r.Job, lost[0], round), len(lost), r.Job)
 	}
@@ -219,7 +220,7 @@ func (n *Node) reopen(ctx context.Context, r *job.Record) (round int, err error)
 	if err != nil {
 		return 0, err
 	}
-	round, lost, err := n.lost(ctx, r, plan.Chunks)
+	round, lost, err := n.lostParts(ctx, r, plan.Chunks)
 	if err == nil && len(lost) == 0 {
 		err = fmt.Errorf("%w: it is %s, and no part of it is lost", ErrState, r.State)
 	}
@@ -248,7 +249,7 @@ func (n *Node) RetryFailed(ctx context.Context, name string) error {
 	if before.State == job.Done {
 		plan, err := index.LoadPlan(ctx, n.home, &before)
 		if err == nil {
-			err = n.whole(ctx, &before, plan.Chunks)
+			err = n.checkWhole(ctx, &before, plan.Chunks)
 		}
 		if err != nil {
 			return err
@@ -263,16 +264,16 @@ func (n *Node) RetryFailed(ctx context.Context, name string) error {
 	})
 }
 
-// Add adds inputs to a job; closed: no more will come.
+// Add adds inputs to a job that was submitted open. closed says that no more inputs will come.
 func (n *Node) Add(ctx context.Context, name string, inputs []job.Input, closed bool) error {
-	if err := n.mayChange(); err != nil { // inputs are unpacked into the store
+	if err := n.checkMayChange(); err != nil { // inputs are unpacked into the store
 		return err
 	}
 	r, err := job.Load(ctx, n.home, name)
 	if err != nil {
 		return err
 	}
-	if r, err = n.looked(ctx, r, &Caller{}, inputs, 0); err != nil {
+	if r, err = n.withInputs(ctx, r, &Caller{}, inputs, 0); err != nil {
 		return err
 	}
 	inputs = r.Inputs
@@ -280,12 +281,12 @@ func (n *Node) Add(ctx context.Context, name string, inputs []job.Input, closed 
 		if !r.Open {
 			return fmt.Errorf("%w: it was submitted whole", ErrState)
 		}
-		added := 1
+		number := 1
 		for _, in := range r.Inputs {
-			added = max(added, in.Added+1)
+			number = max(number, in.Added+1)
 		}
 		for _, in := range inputs {
-			in.Added = added
+			in.Added = number
 			r.Inputs = append(r.Inputs, in)
 		}
 		if len(inputs) > 0 {
@@ -296,19 +297,20 @@ func (n *Node) Add(ctx context.Context, name string, inputs []job.Input, closed 
 	})
 }
 
-func (n *Node) change(ctx context.Context, name string, how func(*job.Record) error) error {
-	if err := n.mayChange(); err != nil {
+// change changes a job's record as edit says, and announces the change to all workers.
+func (n *Node) change(ctx context.Context, name string, edit func(*job.Record) error) error {
+	if err := n.checkMayChange(); err != nil {
 		return err
 	}
-	_, err := job.Change(ctx, n.home, name, how)
+	_, err := job.Change(ctx, n.home, name, edit)
 	if err == nil {
-		n.tellSurely(ctx, name)
+		n.announceUntilSent(ctx, name)
 	}
 	return err
 }
 
-// mayChange returns an error if the line to join by permits watching only.
-func (n *Node) mayChange() error {
+// checkMayChange returns an error if the line to join by permits watching only.
+func (n *Node) checkMayChange() error {
 	if n.bus.Role() == bus.WatchRole {
 		return watchOnly()
 	}
@@ -319,8 +321,8 @@ func (n *Node) mayChange() error {
 // again.
 const tellTries = 30
 
-// tellSurely announces that a job has changed; the message gets through if the bus is back before long.
-func (n *Node) tellSurely(ctx context.Context, name string) {
+// announceUntilSent announces that a job has changed; the message gets through if the bus is back before long.
+func (n *Node) announceUntilSent(ctx context.Context, name string) {
 	for range tellTries {
 		if n.bus.Say(bus.News, name, bus.Change{}) == nil || ctx.Err() != nil {
 			return
@@ -330,7 +332,8 @@ func (n *Node) tellSurely(ctx context.Context, name string) {
 	n.sayf("job %s is changed, and the bus is away: the workers hear of it when it is back", name)
 }
 
-// Wait waits until a job has ended, in whatever way, and returns its state then. It passes each state to told.
+// Wait waits until a job has ended, in whatever way, and returns its state then. It passes each state that it reads to
+// report.
 func (n *Node) Wait(ctx context.Context, name string, every time.Duration, report func(JobStatus)) (JobStatus, error) {
 	news, err := bus.Listen[bus.Change](n.bus, bus.News, name, newsKept)
 	if err != nil {
@@ -372,8 +375,8 @@ func (n *Node) SetLimit(ctx context.Context, limit string, lane machine.LaneConf
 	return keeping.SetLimit(ctx, n.bus, n.home, limit, lane)
 }
 
-// ChangeLimit sets a limit to what change makes of it. What a person has set counts, or else what a worker says that has
-// calls under it: it hears workers for wait.
+// ChangeLimit sets a limit to the result of change. It starts from the settings that a person made before. Without any,
+// it starts from those of a worker with calls under the limit, and listens to workers for wait to learn them.
 func (n *Node) ChangeLimit(ctx context.Context, limit string, wait time.Duration, change func(*machine.LaneConfig)) error {
 	lane, set, err := keeping.SetByPeople(ctx, n.home, limit)
 	if err == nil && !set {
@@ -386,18 +389,19 @@ func (n *Node) ChangeLimit(ctx context.Context, limit string, wait time.Duration
 	return n.SetLimit(ctx, limit, lane)
 }
 
-// limitOfWorkers returns a limit as a worker describes it; the zero value if none is heard that knows it.
+// limitOfWorkers returns a limit as a worker describes it. It returns the zero value if no worker that knows the limit
+// reports within wait.
 func (n *Node) limitOfWorkers(ctx context.Context, limit string, wait time.Duration) (lane machine.LaneConfig, err error) {
 	workers, err := bus.Listen[bus.WorkerStatus](n.bus, bus.Status, "", watchKept)
 	if err != nil {
 		return lane, err
 	}
 	defer workers.Close()
-	for over := n.clock.After(wait); ; {
+	for timeout := n.clock.After(wait); ; {
 		select {
 		case <-ctx.Done():
 			return lane, ctx.Err()
-		case <-over:
+		case <-timeout:
 			return lane, nil
 		case message, open := <-workers.C:
 			if !open {

@@ -49,17 +49,17 @@ var ErrHome = errors.New("the join line does not say where the cluster's store i
 
 // A Node is this process in a cluster.
 type Node struct {
-	cfg   Config
-	clock clockwork.Clock
-	bus   *bus.Bus
-	home  store.Store
-	line  string // the join line, with the home in it
-	where string // the home's address
+	cfg         Config
+	clock       clockwork.Clock
+	bus         *bus.Bus
+	home        store.Store
+	joinLine    string // the join line, with the home in it
+	homeAddress string // the home's address
 
-	epochs  *keeping.Epochs
-	objects atomic.Uint64 // the number of object names made
-	others  otherStores
-	inputs  func(ctx context.Context, address string) (store.Store, error) // opens the store in which an input lies
+	epochs         *keeping.Epochs
+	objects        atomic.Uint64 // the number of object names made
+	inputStores    storeCache
+	openInputStore func(ctx context.Context, address string) (store.Store, error) // opens the store in which an input lies
 }
 
 // Join connects to the bus and opens the store. It waits for a bus that is away until ctx ends, and for a store if
@@ -76,15 +76,15 @@ func Join(ctx context.Context, cfg Config) (*Node, error) {
 		return nil, err
 	}
 	if _, err := bus.ParseAddress(line); err != nil {
-		return nil, &fault{bus.Unreached(line, err), err}
+		return nil, &joinError{bus.Unreached(line, err), err}
 	}
 	home = cmp.Or(cfg.Home, home)
 	s, err := openHome(ctx, home, &cfg)
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{cfg: cfg, clock: cfg.Clock, home: s, where: home, line: JoinLine(line, home), epochs: keeping.NewEpochs(s, cfg.Clock)}
-	n.inputs = n.others.open
+	n := &Node{cfg: cfg, clock: cfg.Clock, home: s, homeAddress: home, joinLine: JoinLine(line, home), epochs: keeping.NewEpochs(s, cfg.Clock)}
+	n.openInputStore = n.inputStores.open
 	if err := n.join(ctx, line); err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
@@ -93,21 +93,21 @@ func Join(ctx context.Context, cfg Config) (*Node, error) {
 
 // join connects to the bus. It writes nothing as long as the store may be the wrong one.
 func (n *Node) join(ctx context.Context, line string) error {
-	who, configured := nameOf(n.cfg.Seed), n.cfg.Times
-	times, err := timesOf(ctx, n.home, configured, false, who, n.clock.Now())
+	name, configured := processName(n.cfg.Seed), n.cfg.Times
+	times, err := timesOf(ctx, n.home, configured, false, name, n.clock.Now())
 	if err != nil {
 		return err
 	}
 	n.bus, err = bus.Connect(ctx, bus.Config{
-		URL: line, Name: who, AckWait: times.AckWait, Clock: n.clock, Say: func(err error) { n.cfg.Say(err.Error()) },
+		URL: line, Name: name, AckWait: times.AckWait, Clock: n.clock, Say: func(err error) { n.cfg.Say(err.Error()) },
 	})
 	if err != nil {
-		return &fault{bus.Unreached(line, err), err}
+		return &joinError{bus.Unreached(line, err), err}
 	}
 	if n.cfg.Founds && n.bus.Role() == bus.WatchRole {
 		return watchOnly()
 	}
-	if err := n.sameStore(ctx); errors.Is(err, ErrOtherStore) { // Work asks again if the bus does not answer yet
+	if err := n.checkSameStore(ctx); errors.Is(err, ErrOtherStore) { // Work asks again if the bus does not answer yet
 		return err
 	}
 	return n.settle(ctx, configured)
@@ -124,50 +124,51 @@ func (n *Node) settle(ctx context.Context, configured Times) (err error) {
 	}
 	n.bus.Settle(creator, n.cfg.Times.AckWait)
 	if n.cfg.Founds {
-		return errors.Join(nameHub(ctx, n.home, n.bus.Identity()), n.sameHub(ctx))
+		return errors.Join(nameHub(ctx, n.home, n.bus.Identity()), n.checkSameHub(ctx))
 	}
 	return nil
 }
 
 // watchOnly returns the error of a process that would work or give work with a line for watching only.
 func watchOnly() error {
-	return &fault{bus.Finding{
+	return &joinError{bus.Finding{
 		Unsafe: true, What: "the line to join by permits only watching", Why: "take the line of a worker or of an admin: the hub keeps them in its --dir",
 	}, bus.ErrRole}
 }
 
 // adminOnly returns the error of a person who would set a limit with a line that does not permit it.
 func adminOnly() error {
-	return &fault{bus.Finding{
+	return &joinError{bus.Finding{
 		Unsafe: true, What: "the line to join by does not permit setting limits", Why: "take the line of an admin: the hub keeps it in join-admin of its --dir",
 	}, bus.ErrRole}
 }
 
-// sameStore returns ErrOtherStore if store and bus do not belong together.
-func (n *Node) sameStore(ctx context.Context) error {
-	if err := n.sameHub(ctx); err != nil {
+// checkSameStore returns ErrOtherStore if this node's store and bus do not belong to one cluster.
+func (n *Node) checkSameStore(ctx context.Context) error {
+	if err := n.checkSameHub(ctx); err != nil {
 		return err
 	}
-	return sameStore(ctx, n.bus, n.home, n.where, n.clock)
+	return checkSameStore(ctx, n.bus, n.home, n.homeAddress, n.clock)
 }
 
-func (n *Node) sameHub(ctx context.Context) error {
+// checkSameHub returns ErrOtherStore if the store names another hub. A process that takes over skips the check.
+func (n *Node) checkSameHub(ctx context.Context) error {
 	if n.cfg.TakesOver {
 		return nil
 	}
-	return sameHub(ctx, n.home, n.where, n.bus.Identity())
+	return checkSameHub(ctx, n.home, n.homeAddress, n.bus.Identity())
 }
 
-// A fault says why a process may not join its cluster, in words for people.
-type fault struct {
+// A joinError explains to people why a process may not join its cluster.
+type joinError struct {
 	found bus.Finding
 	err   error
 }
 
-func (f *fault) Error() string { return f.found.What + ": " + f.found.Why }
+func (f *joinError) Error() string { return f.found.What + ": " + f.found.Why }
 
 // Unwrap returns the kind of error.
-func (f *fault) Unwrap() error { return f.err }
+func (f *joinError) Unwrap() error { return f.err }
 
 // openHome opens the store. With cfg.Patient it reports a store that is away once, and tries again until ctx ends;
 // each try takes seconds.
@@ -186,13 +187,13 @@ func openHome(ctx context.Context, home string, cfg *Config) (store.Store, error
 	}
 }
 
-// ensure has missing parts of the bus made. Three hubs that have just begun, or a busy one, do not answer at once.
-// So it tries until ctx ends, or until it finds another store's bus.
-func (n *Node) ensure(ctx context.Context, missing func(context.Context) error) error {
+// ensure calls makeParts until the parts of the bus that this process needs exist. Three hubs that have just begun, or
+// a busy one, do not answer at once. So it tries until ctx ends, or until it finds another store's bus.
+func (n *Node) ensure(ctx context.Context, makeParts func(context.Context) error) error {
 	for tried := false; ; tried = true {
-		err := missing(ctx)
+		err := makeParts(ctx)
 		if err == nil {
-			err = n.sameStore(ctx)
+			err = n.checkSameStore(ctx)
 		}
 		if err == nil || errors.Is(err, ErrOtherStore) || ctx.Err() != nil {
 			return err
@@ -209,7 +210,7 @@ func (n *Node) Close() error {
 	if n.bus != nil {
 		n.bus.Close()
 	}
-	return errors.Join(n.others.close(), store.Close(n.home))
+	return errors.Join(n.inputStores.close(), store.Close(n.home))
 }
 
 // Name names this life of this process.
@@ -219,16 +220,16 @@ func (n *Node) Name() string { return n.bus.Name() }
 func (n *Node) Times() Times { return n.cfg.Times }
 
 // Line returns the line by which others join.
-func (n *Node) Line() string { return n.line }
+func (n *Node) Line() string { return n.joinLine }
 
 func (n *Node) sayf(format string, args ...any) { n.cfg.Say(fmt.Sprintf(format, args...)) }
 
 // nameBits seeds the chance in names.
 const nameBits = 0x6e616d65 // any second word will do; this one spells its purpose
 
-// nameOf names a life of this process. The host and process number are for people, and chance makes each name a
-// new one. It has neither slash nor dot in it.
-func nameOf(seed uint64) string {
+// processName returns a new name for one life of this process. The host and the process number are for people, and
+// chance makes each name unique. The name has neither a slash nor a dot in it.
+func processName(seed uint64) string {
 	host, err := os.Hostname()
 	if err != nil || host == "" {
 		host = "host"
@@ -270,9 +271,10 @@ func SplitHome(line string) (bus, home string, err error) {
 	return bus, home, nil
 }
 
-// HomeOf returns a home as others may use it: a folder by its whole path, as others run in other folders.
+// HomeOf returns a home in the form that other processes can use. A folder gets its absolute path, because others run in
+// other folders.
 func HomeOf(address string) (string, error) {
-	if address == "" || inStore(address) {
+	if address == "" || isStoreAddress(address) {
 		return address, nil
 	}
 	return filepath.Abs(address)

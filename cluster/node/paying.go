@@ -53,18 +53,18 @@ func (p *payer) reserve(ctx context.Context, it *promptfile.Item) (paid func(pro
 	usd, known := p.priceOf(batch.LaneFrom(ctx), it.Model, provider.Usage{InputTokens: int64(input), OutputTokens: int64(output)})
 	if !known {
 		err := fmt.Errorf("its cap cannot be kept: %w", noPrice(it.Model))
-		p.refusals.refuse(p.job, money, err.Error(), true)
+		p.refusals.refuse(p.job, capAsLimit, err.Error(), true)
 		return nil, err
 	}
 	price := limiter.USD(usd)
 	final, err := p.purse.Reserve(ctx, price)
 	if errors.Is(err, purse.ErrSpent) {
-		p.refusals.unpaid(p.job, fmt.Sprintf("its cap (--max-cost) is reached: the next call may cost $%g, and less is left", usd), final)
+		p.refusals.refuseUnpaid(p.job, fmt.Sprintf("its cap (--max-cost) is reached: the next call may cost $%g, and less is left", usd), final)
 	}
 	if err != nil {
 		return nil, err
 	}
-	p.refusals.lift(p.job, money)
+	p.refusals.lift(p.job, capAsLimit)
 	return func(reply provider.Reply, err error) {
 		if answered(err) && !bounded {
 			p.purse.Answered(reply.Usage.OutputTokens)
@@ -73,19 +73,19 @@ func (p *payer) reserve(ctx context.Context, it *promptfile.Item) (paid func(pro
 	}, nil
 }
 
-// cost returns what a call has cost. One that may be billed has cost what was reserved, and so has an answer that does
-// not say what it used, or whose use has no known price.
+// cost returns the cost of a call that has ended. It is the reserved price where the true cost is unknown: the call may
+// be billed, the answer does not say what it used, or that use has no known price.
 func (p *payer) cost(ctx context.Context, model string, price limiter.Money, reply *provider.Reply, err error) limiter.Money {
-	r := provider.RecorderFrom(ctx).Snapshot()
-	used, says := r.Usage, r.HasUsage
-	if !says {
-		used, says = reply.Usage, reply.HasUsage
+	recorded := provider.RecorderFrom(ctx).Snapshot()
+	used, hasUsage := recorded.Usage, recorded.HasUsage
+	if !hasUsage {
+		used, hasUsage = reply.Usage, reply.HasUsage
 	}
 	usd, known := p.priceOf(batch.LaneFrom(ctx), model, used)
-	switch doubtful := r.Doubtful(err).Calls > 0; {
-	case doubtful, answered(err) && !says, says && !known:
+	switch doubtful := recorded.Doubtful(err).Calls > 0; {
+	case doubtful, answered(err) && !hasUsage, hasUsage && !known:
 		return price
-	case !says:
+	case !hasUsage:
 		return 0
 	}
 	return limiter.USD(usd)
@@ -94,6 +94,7 @@ func (p *payer) cost(ctx context.Context, model string, price limiter.Money, rep
 // answered reports whether an answer came, also one that does not fit.
 func answered(err error) bool { return err == nil || errors.Is(err, provider.Misfit) }
 
+// priceOf returns the price of tokens in USD. known is false also for a price that no call can have, such as NaN.
 func (p *payer) priceOf(lane, model string, u provider.Usage) (usd float64, known bool) {
 	usd, known = p.price(lane, model, u)
 	return usd, known && provider.IsCost(usd)
@@ -103,7 +104,8 @@ func noPrice(model string) error {
 	return fmt.Errorf("the price of %s is not known: --price IN,OUT sets it", model)
 }
 
-// pricedOnly returns takes for a job with a cap: it refuses a line of a model without a price on a lane that may take it.
+// pricedOnly returns the check of a line for a job with a cap. In addition to the caller's own check, it refuses a line
+// whose price is not known on a lane that may take it.
 func pricedOnly(c *Caller) func(*prompts.Request) error {
 	takes := c.Reader.Takes
 	return func(r *prompts.Request) error {

@@ -66,20 +66,20 @@ func TestAJobStopsAtItsCap(t *testing.T) {
 func TestRefusalsForMoney(t *testing.T) {
 	clock := clockwork.NewFakeClock()
 	r := &refusals{clock: clock, say: func(string) {}, jobs: map[string]*refused{}}
-	r.unpaid("j", "no money", false)
-	if said := r.said(); !r.refuses("j") || len(said) != 0 {
+	r.refuseUnpaid("j", "no money", false)
+	if said := r.report(); !r.refuses("j") || len(said) != 0 {
 		t.Errorf("it is said: %v", said)
 	}
 	clock.Advance(time.Second)
-	r.unpaid("j", "no money", true)
-	if said := r.said()["j"]; !said.Final || !said.Bound {
+	r.refuseUnpaid("j", "no money", true)
+	if said := r.report()["j"]; !said.Final || !said.Bound {
 		t.Errorf("said: %+v", said)
 	}
 	r.lift("j", "")
-	if !r.has("j") {
+	if !r.isRefused("j") {
 		t.Error("a line that was read lifts it")
 	}
-	if r.lift("j", money); r.has("j") {
+	if r.lift("j", capAsLimit); r.isRefused("j") {
 		t.Error("it stays when there is money again")
 	}
 }

@@ -19,7 +19,7 @@ const QueuedAhead = 10_000
 
 // fill keeps the queue filled with chunks that have no part, and finishes the job when no part is missing.
 func (f *scheduler) fill(ctx context.Context, o *overseen) error {
-	if err := f.count(ctx, o); err != nil {
+	if err := f.countParts(ctx, o); err != nil {
 		return err
 	}
 	if o.ledger.Whole() {
@@ -36,25 +36,25 @@ func (f *scheduler) fill(ctx context.Context, o *overseen) error {
 	if queued >= min(missing, QueuedAhead/2) {
 		return nil
 	}
-	return f.queue(ctx, o)
+	return f.queueMissing(ctx, o)
 }
 
-// pause keeps the chunks of a paused job from workers: its calls in flight end, and no other leaves. A job of which nothing
+// pauseJob keeps the chunks of a paused job from workers: its calls in flight end, and no other leaves. A job of which nothing
 // else was left is done.
-func (f *scheduler) pause(ctx context.Context, o *overseen) error {
-	if err := f.count(ctx, o); err != nil {
+func (f *scheduler) pauseJob(ctx context.Context, o *overseen) error {
+	if err := f.countParts(ctx, o); err != nil {
 		return err
 	}
 	if o.ledger.Whole() {
 		return f.finish(ctx, o)
 	}
-	f.weigh(ctx, o, 0)
+	f.tellWeight(ctx, o, 0)
 	return f.purge(ctx, o)
 }
 
-// queue puts the first chunks without parts into the queue, which refuses those that it already has.
-func (f *scheduler) queue(ctx context.Context, o *overseen) error {
-	var some []job.Chunk
+// queueMissing puts the first chunks without parts into the queue, which refuses those that it already has.
+func (f *scheduler) queueMissing(ctx context.Context, o *overseen) error {
+	var chunks []job.Chunk
 	put := 0
 	for n := range o.ledger.Missing(0) {
 		if put++; put > QueuedAhead {
@@ -65,16 +65,17 @@ func (f *scheduler) queue(ctx context.Context, o *overseen) error {
 			return err
 		}
 		c.Round = o.record.Round
-		if some = append(some, c); len(some) == bus.QueuedAtOnce {
-			if err := f.queueChunks(ctx, some); err != nil {
+		if chunks = append(chunks, c); len(chunks) == bus.QueuedAtOnce {
+			if err := f.queueChunks(ctx, chunks); err != nil {
 				return err
 			}
-			some = some[:0]
+			chunks = chunks[:0]
 		}
 	}
-	return f.queueChunks(ctx, some)
+	return f.queueChunks(ctx, chunks)
 }
 
+// queueChunks puts chunks into the queue, and makes the queue again if it is gone.
 func (f *scheduler) queueChunks(ctx context.Context, chunks []job.Chunk) error {
 	works, bodies := make([]bus.Work, len(chunks)), make([][]byte, len(chunks))
 	for i := range chunks {
@@ -84,11 +85,11 @@ func (f *scheduler) queueChunks(ctx context.Context, chunks []job.Chunk) error {
 		}
 		works[i], bodies[i] = workOf(executor.NameOf(&chunks[i])), body
 	}
-	return f.unqueued(ctx, f.bus.QueueAll(ctx, works, bodies))
+	return f.remakeQueue(ctx, f.bus.QueueAll(ctx, works, bodies))
 }
 
-// unqueued makes the queue again if it is gone.
-func (f *scheduler) unqueued(ctx context.Context, err error) error {
+// remakeQueue makes the queue again if err says that it is gone. It returns any other err as it is.
+func (f *scheduler) remakeQueue(ctx context.Context, err error) error {
 	if errors.Is(err, bus.ErrGone) {
 		return f.bus.Ensure(ctx)
 	}
@@ -103,24 +104,24 @@ func (f *scheduler) purge(ctx context.Context, o *overseen) error {
 	}
 	err := errors.Join(f.bus.Purge(ctx, bus.Chunks, o.record.Job), f.bus.Purge(ctx, bus.Tasks, o.record.Job))
 	o.purged = err == nil
-	return f.unqueued(ctx, err)
+	return f.remakeQueue(ctx, err)
 }
 
-// index has a worker read the inputs of a job through; that worker then starts the job, or refuses it.
-func (f *scheduler) index(ctx context.Context, o *overseen) error {
+// queueTask has a worker read the inputs of a job through; that worker then starts the job, or refuses it.
+func (f *scheduler) queueTask(ctx context.Context, o *overseen) error {
 	queued, err := f.bus.Queued(ctx, bus.Tasks, o.record.Job)
 	if err == nil && queued == 0 {
 		var body []byte
-		if body, err = json.Marshal(bus.Task{Job: o.record.Job, Workers: f.workers()}); err == nil {
+		if body, err = json.Marshal(bus.Task{Job: o.record.Job, Workers: f.countWorkers()}); err == nil {
 			_, err = f.bus.Queue(ctx, bus.Work{Kind: bus.Tasks, Job: o.record.Job, Name: strconv.Itoa(o.record.Version)}, body)
 		}
 	}
-	return f.unqueued(ctx, err)
+	return f.remakeQueue(ctx, err)
 }
 
-// count finds which parts are there. It reads the store at first and every minute; in between it relies on the
+// countParts finds which parts are there. It reads the store at first and every minute; in between it relies on the
 // workers' messages.
-func (f *scheduler) count(ctx context.Context, o *overseen) error {
+func (f *scheduler) countParts(ctx context.Context, o *overseen) error {
 	if o.plan == nil {
 		plan, err := index.LoadPlan(ctx, f.home, &o.record)
 		if err != nil {
@@ -144,7 +145,8 @@ func (f *scheduler) count(ctx context.Context, o *overseen) error {
 	return o.tally(ctx)
 }
 
-// ledger returns the ledger of a round. That of a later round covers the chunks with failures in the round before.
+// ledger returns the ledger of a round. The ledger of a later round covers the chunks that had failures in the round
+// before, so it sums up all earlier rounds first.
 func (n *Node) ledger(ctx context.Context, r *job.Record, round, chunks int) (*parts.Ledger, error) {
 	if round == 0 {
 		return n.newLedger(r, 0, chunks, nil), nil
@@ -167,6 +169,7 @@ func (n *Node) ledger(ctx context.Context, r *job.Record, round, chunks int) (*p
 	return n.newLedger(r, round, chunks, want), nil
 }
 
+// newLedger returns an empty ledger with the format of the job's record. want are the chunks of the round; nil: all.
 func (n *Node) newLedger(r *job.Record, round, chunks int, want []int) *parts.Ledger {
 	l := parts.NewLedger(n.home, r.Job, round, chunks, want)
 	l.Format = r.Format
@@ -193,6 +196,6 @@ func (f *scheduler) finish(ctx context.Context, o *overseen) error {
 	if err != nil && !errors.Is(err, errChanged) {
 		return err
 	}
-	f.tellChanged(o.record.Job)
+	f.announceChange(o.record.Job)
 	return nil
 }

@@ -48,8 +48,8 @@ func (n *Node) newRefusals() *refusals {
 	return &refusals{clock: n.clock, say: n.cfg.Say, jobs: map[string]*refused{}, pools: map[string][]string{}}
 }
 
-// draws notes the limits that a pool draws on.
-func (r *refusals) draws(pool string, limits []string) {
+// notePool notes the limits that a pool draws on.
+func (r *refusals) notePool(pool string, limits []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.pools[pool] = limits
@@ -64,45 +64,46 @@ func (r *refusals) forgetPools(pools []string) {
 	}
 }
 
-// isOf reports whether a limit, or a pool with that limit, is the reason of a refusal.
-func (r *refusals) isOf(job string, one *refused, limit string) bool {
-	return one.limit == limit || slices.Contains(r.pools[laneOf(one.limit, job)], limit)
+// concerns reports whether a limit, or a pool with that limit, is the reason of a refusal.
+func (r *refusals) concerns(job string, entry *refused, limit string) bool {
+	return entry.limit == limit || slices.Contains(r.pools[laneName(entry.limit, job)], limit)
 }
 
-// refuse notes why a job cannot be worked on. Each further try that fails doubles the pause before the next.
+// refuse notes why this worker cannot work on a job, and pauses it. Each further try that fails doubles the pause. final
+// says that no later try can help.
 func (r *refusals) refuse(job, limit, why string, final bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now, one := r.clock.Now(), r.jobs[job]
+	now, entry := r.clock.Now(), r.jobs[job]
 	switch {
-	case one == nil:
-		one = &refused{since: now, pause: refusedAfter / 2}
-		r.jobs[job] = one
+	case entry == nil:
+		entry = &refused{since: now, pause: refusedAfter / 2}
+		r.jobs[job] = entry
 		r.say(fmt.Sprintf("job %s is left to other workers: %s", job, why))
-	case now.Before(one.again): // a chunk that was taken before
+	case now.Before(entry.again): // a chunk that was taken before
 		return
 	}
-	one.Refusal, one.limit, one.waits = bus.Refusal{Why: why, Final: final, Tries: one.Tries + 1}, limit, false
-	one.pause = min(2*one.pause, refusedAtMost)
-	one.again = now.Add(one.pause)
+	entry.Refusal, entry.limit, entry.waits = bus.Refusal{Why: why, Final: final, Tries: entry.Tries + 1}, limit, false
+	entry.pause = min(2*entry.pause, refusedAtMost)
+	entry.again = now.Add(entry.pause)
 }
 
-// money stands for the limit whose name it is: the cap of a job. No limit has such a name.
-const money = laneSeparator + "money"
+// capAsLimit is the name under which the cap of a job counts as a limit here. No true limit has such a name.
+const capAsLimit = laneSeparator + "money"
 
-// unpaid notes that a job's cap does not cover a call. While other calls of the job are in flight here, they may bring
-// money back. So the worker pauses, and nobody takes the job for over.
-func (r *refusals) unpaid(job, why string, final bool) {
-	r.refuse(job, money, why, final)
+// refuseUnpaid refuses a job whose cap does not cover a call. Unless that is final, calls in flight here may return
+// money. So the worker only pauses, and does not report the refusal to others.
+func (r *refusals) refuseUnpaid(job, why string, final bool) {
+	r.refuse(job, capAsLimit, why, final)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if one := r.jobs[job]; one != nil && one.limit == money {
-		one.Bound, one.Final, one.waits = true, final, !final
+	if entry := r.jobs[job]; entry != nil && entry.limit == capAsLimit {
+		entry.Bound, entry.Final, entry.waits = true, final, !final
 	}
 }
 
-// read notes the result of reading a job's input.
-func (r *refusals) read(ctx context.Context, job string, err error) {
+// noteRead lifts or makes a refusal by the result of reading a job's input.
+func (r *refusals) noteRead(ctx context.Context, job string, err error) {
 	var bad *prompts.LineError
 	switch {
 	case err == nil || errors.As(err, &bad):
@@ -114,14 +115,14 @@ func (r *refusals) read(ctx context.Context, job string, err error) {
 	}
 }
 
-// unserved notes that all limits of a pool have stopped, if that is why an item was not called.
-func (r *refusals) unserved(pool string, err error) {
+// refuseUnserved refuses a job if an item was not called because all limits of its pool have stopped.
+func (r *refusals) refuseUnserved(pool string, err error) {
 	var cause interface{ Unwrap() []error }
 	if !errors.Is(err, batch.ErrStopped) || !errors.As(err, &cause) {
 		return
 	}
 	all := cause.Unwrap()
-	limit, job := partsOf(pool)
+	limit, job := splitLane(pool)
 	r.refuse(job, limit, all[len(all)-1].Error(), true)
 }
 
@@ -129,24 +130,24 @@ func (r *refusals) unserved(pool string, err error) {
 func (r *refusals) lift(job, limit string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if one := r.jobs[job]; one != nil && r.isOf(job, one, limit) {
+	if entry := r.jobs[job]; entry != nil && r.concerns(job, entry, limit) {
 		delete(r.jobs, job)
 	}
 }
 
-// forget makes the worker try a job at once: the job is resumed, or has ended.
+// forget drops the refusal of a job that was resumed, or has ended. The worker may then try it at once.
 func (r *refusals) forget(job string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.jobs, job)
 }
 
-// flows makes the worker try the jobs of a limit at once: a person vouches for the limit.
-func (r *refusals) flows(limit string) {
+// liftLimit ends all refusals whose reason is a limit, because a person has vouched for it.
+func (r *refusals) liftLimit(limit string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for job, one := range r.jobs {
-		if r.isOf(job, one, limit) {
+	for job, entry := range r.jobs {
+		if r.concerns(job, entry, limit) {
 			delete(r.jobs, job)
 		}
 	}
@@ -156,29 +157,29 @@ func (r *refusals) flows(limit string) {
 func (r *refusals) refuses(job string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	one := r.jobs[job]
-	return one != nil && r.clock.Now().Before(one.again)
+	entry := r.jobs[job]
+	return entry != nil && r.clock.Now().Before(entry.again)
 }
 
-// has reports whether a job is refused, though it may be about to be tried again.
-func (r *refusals) has(job string) bool {
+// isRefused reports whether a job is refused, though it may be about to be tried again.
+func (r *refusals) isRefused(job string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.jobs[job] != nil
 }
 
-// said returns the refusals as others hear them, at most bus.MostJobs.
-func (r *refusals) said() map[string]bus.Refusal {
+// report returns the refusals for this worker's status report, at most bus.MostJobs.
+func (r *refusals) report() map[string]bus.Refusal {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var all map[string]bus.Refusal
-	for job, one := range r.jobs {
+	for job, entry := range r.jobs {
 		if all == nil {
 			all = map[string]bus.Refusal{}
 		}
-		if len(all) < bus.MostJobs && !one.waits {
-			s := one.Refusal
-			s.ForS = r.clock.Since(one.since).Seconds()
+		if len(all) < bus.MostJobs && !entry.waits {
+			s := entry.Refusal
+			s.ForS = r.clock.Since(entry.since).Seconds()
 			all[job] = s
 		}
 	}

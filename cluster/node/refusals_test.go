@@ -59,11 +59,11 @@ func TestAWorkerThatCannotRefusesTheJob(t *testing.T) {
 			return func(*job.Record) (*Caller, error) { return nil, errors.New("no key is set") }
 		},
 		"no permission": func(n *Node) func(*job.Record) (*Caller, error) {
-			n.inputs = func(context.Context, string) (store.Store, error) { return nil, os.ErrPermission }
+			n.openInputStore = func(context.Context, string) (store.Store, error) { return nil, os.ErrPermission }
 			return opening(answer)
 		},
 		"no object": func(n *Node) func(*job.Record) (*Caller, error) {
-			n.inputs = func(ctx context.Context, _ string) (store.Store, error) { return store.Open(ctx, t.TempDir()) }
+			n.openInputStore = func(ctx context.Context, _ string) (store.Store, error) { return store.Open(ctx, t.TempDir()) }
 			return opening(answer)
 		},
 	} {
@@ -160,8 +160,8 @@ func TestRefusals(t *testing.T) {
 	clock, said := clockwork.NewFakeClock(), 0
 	r := (&Node{clock: clock, cfg: Config{Say: func(string) { said++ }}}).newRefusals()
 	for _, pause := range []time.Duration{1, 2, 4, 8, 16, 30, 30} {
-		r.read(t.Context(), "j", store.ErrMissing)
-		r.read(t.Context(), "j", store.ErrMissing) // a chunk that was taken before
+		r.noteRead(t.Context(), "j", store.ErrMissing)
+		r.noteRead(t.Context(), "j", store.ErrMissing) // a chunk that was taken before
 		clock.Advance(pause*time.Second - 1)
 		if !r.refuses("j") || r.refuses("other") {
 			t.Fatalf("after %d s", pause)
@@ -171,25 +171,25 @@ func TestRefusals(t *testing.T) {
 			t.Fatalf("still after %d s", pause)
 		}
 	}
-	if s := r.said()["j"]; said != 1 || !s.Final || s.ForS != 91 || s.Tries != 7 {
+	if s := r.report()["j"]; said != 1 || !s.Final || s.ForS != 91 || s.Tries != 7 {
 		t.Errorf("%d times, %+v", said, s)
 	}
-	r.read(t.Context(), "j", nil)
-	if len(r.said()) != 0 {
+	r.noteRead(t.Context(), "j", nil)
+	if len(r.report()) != 0 {
 		t.Error("what is read is refused")
 	}
-	r.read(t.Context(), "j", store.ErrChanged)
-	r.read(t.Context(), "k", os.ErrPermission)
-	if s := r.said(); len(s) != 1 || s["k"].Final {
+	r.noteRead(t.Context(), "j", store.ErrChanged)
+	r.noteRead(t.Context(), "k", os.ErrPermission)
+	if s := r.report(); len(s) != 1 || s["k"].Final {
 		t.Errorf("%+v", s)
 	}
 	for what, lift := range map[string]func(){
-		"permits": func() { r.lift("j", "l") }, "a person": func() { r.flows("l") }, "the job's end": func() { r.forget("j") },
+		"permits": func() { r.lift("j", "l") }, "a person": func() { r.liftLimit("l") }, "the job's end": func() { r.forget("j") },
 	} {
 		r.refuse("j", "l", "it has stopped", true)
 		r.lift("j", "")
 		r.lift("j", "other")
-		r.flows("other")
+		r.liftLimit("other")
 		if !r.refuses("j") {
 			t.Errorf("%s: what has nothing to do with it lifts it", what)
 		}
@@ -227,13 +227,13 @@ func TestWhenTheSchedulerStopsAJob(t *testing.T) {
 			clock.Advance(time.Until(clock.Now()) * -1) // the connection's age is by the real time
 			f.began = clock.Now()
 			clock.Advance(c.heard)
-			f.meet(t.Context(), r.Job)
+			f.beginOverseeing(t.Context(), r.Job)
 			for i, s := range c.said {
 				refuses := map[string]bus.Refusal{}
 				if s != nil {
 					refuses[r.Job] = *s
 				}
-				f.seen[[]string{"a", "b"}[i]] = heardOf{clock.Now(), refuses}
+				f.heard[[]string{"a", "b"}[i]] = statusHeard{clock.Now(), refuses}
 			}
 			o := f.jobs[r.Job]
 			if c.resumed > 0 {
@@ -267,7 +267,7 @@ func TestAJobThatHasEndedIsRefusedNoMore(t *testing.T) {
 			w.refusals.refuse(r.Job, "", "no key is set", false)
 			silently(t, n, r.Job, s)
 			w.watch.hear(ctx, bus.Message[bus.Change]{About: r.Job})
-			if w.refusals.has(r.Job) {
+			if w.refusals.isRefused(r.Job) {
 				t.Errorf("a job that is %s is refused", s)
 			}
 		})

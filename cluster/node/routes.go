@@ -48,26 +48,26 @@ func routesOf(name string, c *Caller) *routes {
 	return &routes{job: name, choose: c.Route, pools: map[string]*Route{}, names: map[string]string{}}
 }
 
-// pool names the pool for a line, as the worker's stream knows it.
-func (r *routes) pool(q *prompts.Request) string {
-	route, err := r.choose(q)
+// pool returns the name of the pool for a line, in the worker's stream.
+func (r *routes) pool(request *prompts.Request) string {
+	route, err := r.choose(request)
 	if err != nil { // its reader let the line pass, so its file has changed since
-		return laneOf(q.Model, r.job)
+		return laneName(request.Model, r.job)
 	}
-	pool := laneOf(route.Name, r.job)
+	pool := laneName(route.Name, r.job)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.pools[pool] == nil {
 		r.pools[pool] = route
 		for i := range route.Lanes {
-			r.names[laneOf(route.Lanes[i].Limit, r.job)] = route.Lanes[i].Name
+			r.names[laneName(route.Lanes[i].Limit, r.job)] = route.Lanes[i].Name
 		}
 	}
 	return pool
 }
 
-// of returns the route of a pool; nil: it is none, and its lane has its name.
-func (r *routes) of(pool string) *Route {
+// route returns the route of a pool; nil: it has none, and is a single lane of the same name.
+func (r *routes) route(pool string) *Route {
 	if r == nil {
 		return nil
 	}
@@ -76,30 +76,30 @@ func (r *routes) of(pool string) *Route {
 	return r.pools[pool]
 }
 
-// name returns the name of a worker's lane in result lines.
-func (r *routes) name(lane string) string {
+// resultLane returns the name of a worker's lane in result lines.
+func (r *routes) resultLane(lane string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.names[lane]
 }
 
-// lines returns how to make items and lines over these lanes, from how a run of one process makes them.
-func (r *routes) lines(c promptfile.Config) promptfile.Config {
+// configFor adapts the configuration of a run of one process, so that items and lines name these lanes.
+func (r *routes) configFor(c promptfile.Config) promptfile.Config {
 	bill, origin := c.Bill, c.Origin
 	c.Pool = r.pool
 	if bill != nil {
-		c.Bill = func(lane, model string, u provider.Usage) promptfile.Bill { return bill(r.name(lane), model, u) }
+		c.Bill = func(lane, model string, u provider.Usage) promptfile.Bill { return bill(r.resultLane(lane), model, u) }
 	}
 	if origin != nil {
 		c.Origin = func(pool, lane string) promptfile.Origin {
-			route, _ := partsOf(pool)
-			return origin(route, r.name(lane))
+			route, _ := splitLane(pool)
+			return origin(route, r.resultLane(lane))
 		}
 	}
 	return c
 }
 
-// priceOf returns the prices of a job's calls by the worker's lane, or by the one that a line may get.
+// priceOf returns the function that prices a job's calls. Without routes all lanes have the same prices.
 func priceOf(c *promptfile.Config, r *routes) priceFunc {
 	if r == nil {
 		price := c.Price
@@ -120,13 +120,13 @@ func priceOf(c *promptfile.Config, r *routes) priceFunc {
 // definePool makes the pool of an item, and those of its lanes that are not there. Without routes the pool is one lane
 // of its own name.
 func (w *worker) definePool(ctx context.Context, pool string) {
-	limit, name := partsOf(pool)
+	limit, name := splitLane(pool)
 	o, err := w.jobs.open(ctx, name)
 	if err != nil {
 		return // ctx has ended, or the job has
 	}
 	w.lanes.addPool(pool)
-	route := o.routes.of(pool)
+	route := o.routes.route(pool)
 	if route == nil {
 		w.defineLane(ctx, pool, o.caller.Lane, o.caller.Limit)
 		return
@@ -136,13 +136,13 @@ func (w *worker) definePool(ctx context.Context, pool string) {
 	for i := range route.Lanes {
 		l := &route.Lanes[i]
 		limits = append(limits, l.Limit)
-		p.Lanes, p.Tiers = append(p.Lanes, laneOf(l.Limit, name)), append(p.Tiers, l.Tier)
+		p.Lanes, p.Tiers = append(p.Lanes, laneName(l.Limit, name)), append(p.Tiers, l.Tier)
 		if l.Weight > 0 {
 			p.Weights = append(p.Weights, l.Weight)
 		}
-		w.defineLane(ctx, laneOf(l.Limit, name), l.Lane, l.Known)
+		w.defineLane(ctx, laneName(l.Limit, name), l.Lane, l.Known)
 	}
-	w.refusals.draws(pool, limits)
+	w.refusals.notePool(pool, limits)
 	if err := w.control.DefinePool(ctx, p); err != nil {
 		w.sayf("pool %s of job %s cannot be used: %v", limit, name, err)
 	}

@@ -32,9 +32,9 @@ const (
 // and marks the job as done. It lives with the keeper, and holds nothing that is not in the store.
 type scheduler struct {
 	*Node
-	keep   limits
+	keeper limits
 	jobs   map[string]*overseen
-	seen   map[string]heardOf // workers, with the latest status of each
+	heard  map[string]statusHeard // workers, with the latest status of each
 	began  time.Time
 	listed time.Time
 	// connected is the time at which the bus came back: the scheduler may have missed earlier messages.
@@ -49,22 +49,22 @@ type limits interface {
 
 // overseen is a job as its scheduler sees it.
 type overseen struct {
-	record    job.Record
-	plan      *index.Plan // nil: not loaded yet
-	chunks    *index.Chunks
-	ledger    *parts.Ledger
-	listed    time.Time
-	stale     bool               // its record has changed, or may have
-	untold    bool               // and no message announced the change
-	announced bool               // the keeper knows its weight
-	purged    bool               // it has ended, and the queue has nothing of it
-	counted   map[int]parts.Sums // sums of the parts of a job with a bound on failures; nil: it has none
+	record      job.Record
+	plan        *index.Plan // nil: not loaded yet
+	chunks      *index.Chunks
+	ledger      *parts.Ledger
+	listed      time.Time
+	stale       bool               // its record has changed, or may have
+	unannounced bool               // and no message announced the change
+	announced   bool               // the keeper knows its weight
+	purged      bool               // it has ended, and the queue has nothing of it
+	counted     map[int]parts.Sums // sums of the parts of a job with a bound on failures; nil: it has none
 	// resumed is the time at which the scheduler saw it go on after a stop.
 	resumed time.Time
 }
 
 func newScheduler(n *Node, k limits) *scheduler {
-	return &scheduler{Node: n, keep: k, jobs: map[string]*overseen{}, seen: map[string]heardOf{}, began: n.clock.Now(), connected: n.bus.ReconnectedAt()}
+	return &scheduler{Node: n, keeper: k, jobs: map[string]*overseen{}, heard: map[string]statusHeard{}, began: n.clock.Now(), connected: n.bus.ReconnectedAt()}
 }
 
 // run oversees all jobs until ctx or the connection ends. It listens before its first look, so
@@ -78,9 +78,9 @@ func (f *scheduler) run(ctx context.Context) {
 	}
 	ticker := f.clock.NewTicker(overseeEvery)
 	defer ticker.Stop()
-	f.check(ctx)
+	f.overseeAll(ctx)
 	for goesOn := true; goesOn; {
-		goesOn = f.next(ctx, w, ticker)
+		goesOn = f.hearNext(ctx, w, ticker)
 	}
 }
 
@@ -91,6 +91,7 @@ type schedulerFeeds struct {
 	status *bus.Feed[bus.Message[bus.WorkerStatus]]
 }
 
+// listen opens the feeds of all parts, changes and workers. The caller closes them, also after an error.
 func (f *scheduler) listen() (w schedulerFeeds, err error) {
 	if w.done, err = bus.Listen[bus.PartDone](f.bus, bus.Done, "", newsKept); err == nil {
 		w.news, err = bus.Listen[bus.Change](f.bus, bus.News, "", newsKept)
@@ -107,34 +108,34 @@ func (w *schedulerFeeds) close() {
 	w.status.Close()
 }
 
-// next waits for an event and handles it; false: the feeds or ctx have ended.
-func (f *scheduler) next(ctx context.Context, w schedulerFeeds, ticker clockwork.Ticker) bool {
+// hearNext waits for an event and handles it; false: the feeds or ctx have ended.
+func (f *scheduler) hearNext(ctx context.Context, w schedulerFeeds, ticker clockwork.Ticker) bool {
 	select {
 	case <-ctx.Done():
 		return false
-	case said, open := <-w.done.C:
+	case message, open := <-w.done.C:
 		if open {
-			f.hearDone(said)
+			f.hearDone(message)
 		}
 		return open
-	case said, open := <-w.news.C:
+	case message, open := <-w.news.C:
 		if open {
-			f.hearNews(ctx, said)
+			f.hearNews(ctx, message)
 		}
 		return open
-	case said, open := <-w.status.C:
-		if open && said.Body.Serves == nil { // a server takes no chunks
-			f.seen[said.About] = heardOf{f.clock.Now(), said.Body.Refuses}
+	case message, open := <-w.status.C:
+		if open && message.Body.Serves == nil { // a server takes no chunks
+			f.heard[message.About] = statusHeard{f.clock.Now(), message.Body.Refuses}
 		}
 		return open
 	case <-ticker.Chan():
-		f.check(ctx)
+		f.overseeAll(ctx)
 	}
 	return true
 }
 
-// heardOf is a worker's latest status, and its time.
-type heardOf struct {
+// statusHeard is a worker's latest status, and its time.
+type statusHeard struct {
 	at      time.Time
 	refuses map[string]bus.Refusal
 }
@@ -151,9 +152,9 @@ const (
 // stopRefused stops a job that all workers refuse, if one of the reasons is final. It waits for a worker that has not
 // tried the job, as that one may be able to go on. A refusal from before the job was resumed does not count.
 func (f *scheduler) stopRefused(ctx context.Context, o *overseen) bool {
-	now, why, bound := f.clock.Now(), "", false
-	f.workers()
-	for _, w := range f.seen {
+	now, reason, bound := f.clock.Now(), "", false
+	f.countWorkers()
+	for _, w := range f.heard {
 		r, refuses := w.refuses[o.record.Job]
 		since := w.at.Add(-time.Duration(r.ForS * float64(time.Second)))
 		switch {
@@ -163,21 +164,21 @@ func (f *scheduler) stopRefused(ctx context.Context, o *overseen) bool {
 		case r.Tries < triesToStop:
 			return false
 		default:
-			why, bound = max(why, r.Why), bound || r.Bound
+			reason, bound = max(reason, r.Why), bound || r.Bound
 		}
 	}
-	if heard := min(now.Sub(f.began), now.Sub(f.bus.ReconnectedAt())); why == "" || heard < heardToStop {
+	if heard := min(now.Sub(f.began), now.Sub(f.bus.ReconnectedAt())); reason == "" || heard < heardToStop {
 		return false
 	}
-	if r, changed := f.stopJob(ctx, o.record.Job, why, bound); changed {
+	if r, changed := f.stopJob(ctx, o.record.Job, reason, bound); changed {
 		o.record = r // else a job resumed at once would not be seen to have stopped
 	}
 	o.stale = true
 	return true
 }
 
-// stopJob notes in a job's record why the job cannot go on; bound: its user has bounded it so. If that fails, the next process to meet the cause tries
-// again.
+// stopJob stops a job, and notes the reason in its record. bound says that its user set the bound that it reached. If
+// stopJob fails, the next process that meets the cause tries again.
 func (n *Node) stopJob(ctx context.Context, name, why string, bound bool) (r job.Record, changed bool) {
 	r, err := job.Change(ctx, n.home, name, func(r *job.Record) error {
 		if r.State != job.Running && r.State != job.Indexing {
@@ -187,17 +188,17 @@ func (n *Node) stopJob(ctx context.Context, name, why string, bound bool) (r job
 		return nil
 	})
 	if err == nil {
-		n.tellChanged(name)
+		n.announceChange(name)
 	}
 	return r, err == nil
 }
 
-// hearDone notes that a part is there.
+// hearDone counts an announced part of a job's present round.
 func (f *scheduler) hearDone(m bus.Message[bus.PartDone]) {
 	d := &m.Body
 	if o := f.jobs[m.About]; o != nil && o.ledger != nil && d.Round == o.record.Round {
 		o.ledger.Note(d.Chunk)
-		o.hearSums(d)
+		o.addSums(d)
 	}
 }
 
@@ -207,14 +208,14 @@ func (f *scheduler) hearNews(ctx context.Context, m bus.Message[bus.Change]) {
 		return
 	}
 	if o := f.jobs[m.About]; o != nil {
-		o.stale, o.untold = true, false
+		o.stale, o.unannounced = true, false
 	}
-	f.meet(ctx, m.About)
-	f.see(ctx, m.About)
+	f.beginOverseeing(ctx, m.About)
+	f.oversee(ctx, m.About)
 }
 
-// meet begins to oversee a job.
-func (f *scheduler) meet(ctx context.Context, name string) {
+// beginOverseeing loads a job that this scheduler does not know yet. It leaves a record of a newer program to others.
+func (f *scheduler) beginOverseeing(ctx context.Context, name string) {
 	if f.jobs[name] != nil || job.CheckName(name) != nil {
 		return
 	}
@@ -228,16 +229,16 @@ func (f *scheduler) meet(ctx context.Context, name string) {
 	f.jobs[name] = &overseen{record: r}
 }
 
-// check does what each job needs.
-func (f *scheduler) check(ctx context.Context) {
-	f.checkOthers(ctx)
+// overseeAll finds changes that no message announced, and then does what each job needs.
+func (f *scheduler) overseeAll(ctx context.Context) {
+	f.findChanges(ctx)
 	for name := range f.jobs {
-		f.see(ctx, name)
+		f.oversee(ctx, name)
 	}
 }
 
-// see does what one job needs: a message about a job is no reason to ask the bus about all the others.
-func (f *scheduler) see(ctx context.Context, name string) {
+// oversee does what one job needs: it reads a stale record again, and does the job's next step.
+func (f *scheduler) oversee(ctx context.Context, name string) {
 	o := f.jobs[name]
 	if o == nil {
 		return
@@ -245,14 +246,14 @@ func (f *scheduler) see(ctx context.Context, name string) {
 	if o.stale {
 		f.reload(ctx, name, o)
 	}
-	if err := f.serve(ctx, o); err != nil && ctx.Err() == nil {
+	if err := f.nextStep(ctx, o); err != nil && ctx.Err() == nil {
 		f.sayf("job %s: %v", name, err)
 	}
 }
 
-// checkOthers looks for changes that no message announced: new jobs, and changes of the jobs under way. After the bus was
+// findChanges looks for changes that no message announced: new jobs, and changes of the jobs under way. After the bus was
 // away, it looks for changes of all jobs.
-func (f *scheduler) checkOthers(ctx context.Context) {
+func (f *scheduler) findChanges(ctx context.Context) {
 	now, connected := f.clock.Now(), f.bus.ReconnectedAt()
 	again := !connected.Equal(f.connected)
 	if !again && now.Sub(f.listed) < listEvery {
@@ -265,14 +266,14 @@ func (f *scheduler) checkOthers(ctx context.Context) {
 	}
 	for _, o := range f.jobs {
 		if !o.stale && (again || o.record.State == job.Running || o.record.State == job.Indexing) {
-			o.stale, o.untold = true, true
+			o.stale, o.unannounced = true, true
 		}
 	}
 	for name, err := range job.List(ctx, f.home) {
 		if err != nil {
 			return // the store is away: the next look tries again
 		}
-		f.meet(ctx, name)
+		f.beginOverseeing(ctx, name)
 	}
 	f.listed, f.connected = now, connected
 }
@@ -282,37 +283,37 @@ func (f *scheduler) checkOthers(ctx context.Context) {
 func (f *scheduler) reload(ctx context.Context, name string, o *overseen) {
 	r, err := job.Load(ctx, f.home, name)
 	if errors.Is(err, job.ErrMissing) {
-		f.removed(name, o)
+		f.endRemoved(name, o)
 		return
 	}
 	if err != nil {
 		return // it stays stale
 	}
-	untold := o.untold
-	o.stale, o.untold = false, false
+	untold := o.unannounced
+	o.stale, o.unannounced = false, false
 	if r.Version == o.record.Version {
 		return
 	}
 	resumed := o.resumed
 	switch {
 	case o.record.State == job.Stopped && r.GoesOn(): // resuming it vouches for its limits
-		f.keep.Vouch(ctx, name)
+		f.keeper.Vouch(ctx, name)
 		resumed = f.clock.Now()
 	case o.record.Paused && !r.Paused: // what workers said of it before the pause is over
 		resumed = f.clock.Now()
 	}
 	if *o = (overseen{record: r, announced: o.announced, resumed: resumed}); untold {
-		f.tellChanged(name) // the workers have missed it too
+		f.announceChange(name) // the workers have missed it too
 	}
 }
 
 // removedVersion is the version of a deleted job: a new job of its name begins with 0.
 const removedVersion = -1
 
-// removed ends a job whose record is not in the store any more. Else its calls would be made again, as all parts are
-// missing.
-func (f *scheduler) removed(name string, o *overseen) {
-	if o.record.Version == removedVersion && !o.untold { // this is the scheduler's own message
+// endRemoved treats a job whose record was deleted as canceled. Otherwise its calls would be made again, because all parts
+// are missing.
+func (f *scheduler) endRemoved(name string, o *overseen) {
+	if o.record.Version == removedVersion && !o.unannounced { // this is the scheduler's own message
 		o.stale = false
 		return
 	}
@@ -321,47 +322,47 @@ func (f *scheduler) removed(name string, o *overseen) {
 	}
 	*o = overseen{record: o.record, announced: o.announced}
 	o.record.State, o.record.Version = job.Canceled, removedVersion
-	f.tellChanged(name)
+	f.announceChange(name)
 }
 
-// serve does the next step of a job.
-func (f *scheduler) serve(ctx context.Context, o *overseen) error {
-	if r := &o.record; r.GoesOn() && (f.bounded(ctx, o) || !r.Paused && f.stopRefused(ctx, o)) {
+// nextStep does the next step of a job.
+func (f *scheduler) nextStep(ctx context.Context, o *overseen) error {
+	if r := &o.record; r.GoesOn() && (f.stopBounded(ctx, o) || !r.Paused && f.stopRefused(ctx, o)) {
 		return nil
 	}
 	switch o.record.State {
 	case job.Indexing:
-		return f.index(ctx, o)
+		return f.queueTask(ctx, o)
 	case job.Running:
 		if o.record.Paused {
-			return f.pause(ctx, o)
+			return f.pauseJob(ctx, o)
 		}
-		f.weigh(ctx, o, o.record.Weight)
+		f.tellWeight(ctx, o, o.record.Weight)
 		return f.fill(ctx, o)
 	case job.Done, job.Refused, job.Canceled, job.Stopped: // a worker with a chunk of a done job finds its part
-		f.weigh(ctx, o, 0)
+		f.tellWeight(ctx, o, 0)
 		return f.purge(ctx, o)
 	}
 	return nil
 }
 
-// weigh tells the keeper a job's share, once; 0: the job is over.
-func (f *scheduler) weigh(ctx context.Context, o *overseen, weight float64) {
-	if is := weight > 0; is != o.announced {
-		o.announced = is
-		f.keep.Job(ctx, o.record.Job, weight)
+// tellWeight tells the keeper the weight of a job that begins, once. Weight 0 says that the job needs no more permits.
+func (f *scheduler) tellWeight(ctx context.Context, o *overseen, weight float64) {
+	if goesOn := weight > 0; goesOn != o.announced {
+		o.announced = goesOn
+		f.keeper.Job(ctx, o.record.Job, weight)
 	}
 }
 
-// workers returns the number of workers heard within workerGone, at least 1 for this process.
-func (f *scheduler) workers() int {
+// countWorkers returns the number of workers heard within workerGone, at least 1 for this process.
+func (f *scheduler) countWorkers() int {
 	now := f.clock.Now()
-	maps.DeleteFunc(f.seen, func(_ string, w heardOf) bool { return now.Sub(w.at) > workerGone })
-	return max(1, len(f.seen))
+	maps.DeleteFunc(f.heard, func(_ string, w statusHeard) bool { return now.Sub(w.at) > workerGone })
+	return max(1, len(f.heard))
 }
 
-// bounded stops a job that has reached a bound set by its user, and reports whether it has reached one.
-func (f *scheduler) bounded(ctx context.Context, o *overseen) bool {
+// stopBounded stops a job that has reached a bound set by its user, and reports whether it has reached one.
+func (f *scheduler) stopBounded(ctx context.Context, o *overseen) bool {
 	var all parts.Sums
 	for _, sums := range o.counted {
 		all = all.Plus(sums)
@@ -379,7 +380,7 @@ func (f *scheduler) bounded(ctx context.Context, o *overseen) bool {
 		return nil
 	})
 	if o.stale = true; err == nil {
-		f.tellChanged(o.record.Job)
+		f.announceChange(o.record.Job)
 	}
 	return true
 }
@@ -395,8 +396,8 @@ func (o *overseen) tally(ctx context.Context) error {
 	return o.ledger.Tally(ctx, o.counted)
 }
 
-// hearSums counts the sums of an announced part.
-func (o *overseen) hearSums(d *bus.PartDone) {
+// addSums counts the sums of an announced part.
+func (o *overseen) addSums(d *bus.PartDone) {
 	var sums parts.Sums
 	if o.counted != nil && json.Unmarshal(d.Footer, &sums) == nil {
 		o.counted[d.Chunk] = sums

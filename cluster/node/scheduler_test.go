@@ -45,7 +45,7 @@ func (c *cluster) schedulerAlone(n *Node) (*scheduler, *clockwork.FakeClock) {
 func (f *scheduler) runsUntilQueued(t *testing.T, name string) {
 	t.Helper()
 	for range 10 {
-		f.check(t.Context())
+		f.overseeAll(t.Context())
 		switch f.jobs[name].record.State {
 		case job.Indexing:
 			f.indexed(t)
@@ -67,7 +67,7 @@ func (f *scheduler) indexed(t *testing.T) {
 	x := &indexer{f.Node, f.newJobs(r, opening(answer)), r}
 	var running sync.WaitGroup
 	running.Go(func() { x.jobs.run(ctx) })
-	x.next(ctx)
+	x.indexNext(ctx)
 	stop()
 	running.Wait()
 }
@@ -133,7 +133,7 @@ func TestSchedulerSeesWhatNobodyAnnounced(t *testing.T) {
 		} else {
 			clock.Advance(listEvery)
 		}
-		f.check(t.Context())
+		f.overseeAll(t.Context())
 		if got := f.jobs[r.Job].record.State; got != state {
 			t.Fatalf("the scheduler takes it for %s, and it is %s", got, state)
 		}
@@ -154,7 +154,7 @@ func TestSchedulerSeesADeletedFolder(t *testing.T) {
 	announced := c.announced(n, r.Job)
 	must.Do(t, job.Remove(t.Context(), n.home, r.Job))
 	clock.Advance(listEvery)
-	f.check(t.Context())
+	f.overseeAll(t.Context())
 	if queued := f.queued(t, r.Job); queued > 0 {
 		t.Errorf("%d chunks are queued", queued)
 	}
@@ -170,7 +170,7 @@ func TestSchedulerSaysOnceThatAJobIsDeleted(t *testing.T) {
 	heard := must.Get(bus.Listen[bus.Change](n.bus, bus.News, r.Job, 10))(t)
 	defer heard.Close()
 	must.Do(t, job.Remove(t.Context(), n.home, r.Job))
-	n.tellChanged(r.Job)
+	n.announceChange(r.Job)
 	for range 2 { // the one that was said here, and the scheduler's own
 		f.hearNews(t.Context(), <-heard.C)
 	}
@@ -195,12 +195,12 @@ func TestTheNextSchedulerEmptiesTheQueue(t *testing.T) {
 			silently(t, n, r.Job, state)
 			next, _ := c.schedulerAlone(n)
 			away, cancel := context.WithCancel(t.Context())
-			next.meet(away, r.Job)
+			next.beginOverseeing(away, r.Job)
 			cancel()
-			if err := next.serve(away, next.jobs[r.Job]); err == nil {
+			if err := next.nextStep(away, next.jobs[r.Job]); err == nil {
 				t.Fatal("the queue was emptied without the bus")
 			}
-			next.check(t.Context())
+			next.overseeAll(t.Context())
 			if queued := next.queued(t, r.Job); queued != 0 {
 				t.Errorf("%d chunks are left", queued)
 			}
@@ -216,7 +216,7 @@ func TestSchedulerQueuesOnce(t *testing.T) {
 	f.runsUntilQueued(t, r.Job)
 	for range 3 {
 		clock.Advance(overseeEvery)
-		f.check(t.Context())
+		f.overseeAll(t.Context())
 	}
 	chunks := f.jobs[r.Job].chunks.Len()
 	queued := f.queuedWhen(t, r.Job, func(n int) bool { return n == chunks })
@@ -232,7 +232,7 @@ func TestAMessageConcernsOneJob(t *testing.T) {
 	f, _ := c.schedulerAlone(n)
 	f.runsUntilQueued(t, r.Job)
 	other := c.submit(n, c.input(10), 1)
-	f.meet(t.Context(), other.Job)
+	f.beginOverseeing(t.Context(), other.Job)
 	silently(t, n, r.Job, job.Canceled)
 	silently(t, n, other.Job, job.Canceled)
 	f.jobs[other.Job].stale = true
@@ -258,7 +258,7 @@ func TestAPausedJobHasNothingQueued(t *testing.T) {
 		t.Helper()
 		must.Do(t, change)
 		f.jobs[r.Job].stale = true
-		f.check(t.Context())
+		f.overseeAll(t.Context())
 		return f.queued(t, r.Job)
 	}
 	for range 2 {
@@ -270,7 +270,7 @@ func TestAPausedJobHasNothingQueued(t *testing.T) {
 	if queued := f.queuedWhen(t, r.Job, func(n int) bool { return n == chunks }); queued != chunks {
 		t.Errorf("%d chunks of %d are queued again", queued, chunks)
 	}
-	if announced := f.keep.(*recordedLimits); !slices.Equal(announced.weights, []float64{1, 0, 1}) || len(announced.vouched) > 0 {
+	if announced := f.keeper.(*recordedLimits); !slices.Equal(announced.weights, []float64{1, 0, 1}) || len(announced.vouched) > 0 {
 		t.Errorf("%+v", announced)
 	}
 	must.Get(job.Change(t.Context(), n.home, r.Job, func(r *job.Record) error {
@@ -291,13 +291,13 @@ func TestADoneJobHasNoWeight(t *testing.T) {
 	r := c.submit(n, c.input(10), 2)
 	f, clock := c.schedulerAlone(n)
 	f.runsUntilQueued(t, r.Job)
-	announced := f.keep.(*recordedLimits)
+	announced := f.keeper.(*recordedLimits)
 	if !slices.Equal(announced.weights, []float64{r.Weight}) {
 		t.Fatalf("a job of weight %v has %v", r.Weight, announced.weights)
 	}
 	silently(t, n, r.Job, job.Done)
 	clock.Advance(listEvery)
-	f.check(t.Context())
+	f.overseeAll(t.Context())
 	if !slices.Equal(announced.weights, []float64{r.Weight, 0}) || f.jobs[r.Job].announced {
 		t.Errorf("weights %v of a job that is done", announced.weights)
 	}
@@ -309,7 +309,7 @@ func TestAResumedJobVouchesOnce(t *testing.T) {
 	n, r := c.submitted(200)
 	f, clock := c.schedulerAlone(n)
 	f.runsUntilQueued(t, r.Job)
-	announced := f.keep.(*recordedLimits)
+	announced := f.keeper.(*recordedLimits)
 	for _, change := range []struct {
 		state job.State
 		want  int
@@ -317,7 +317,7 @@ func TestAResumedJobVouchesOnce(t *testing.T) {
 		silently(t, n, r.Job, change.state)
 		clock.Advance(listEvery)
 		f.jobs[r.Job].stale = true
-		f.check(t.Context())
+		f.overseeAll(t.Context())
 		if len(announced.vouched) != change.want {
 			t.Fatalf("it is %s now, and %d words vouch for its limits, want %d", change.state, len(announced.vouched), change.want)
 		}
@@ -332,14 +332,14 @@ func TestSchedulerListsPartsAgain(t *testing.T) {
 	f.runsUntilQueued(t, r.Job)
 	must.Do(t, store.CreateBytes(t.Context(), n.home, job.PartName(r.Job, 2, 0), []byte("a part")))
 	clock.Advance(listEvery - 1)
-	f.check(t.Context())
+	f.overseeAll(t.Context())
 	ledger := f.jobs[r.Job].ledger
 	if ledger.Has(2) {
 		t.Error("parts are listed at each look")
 	}
 	clock.Advance(1)
 	f.jobs[r.Job].stale = false
-	if err := f.count(t.Context(), f.jobs[r.Job]); err != nil || !ledger.Has(2) || ledger.Done() != 1 {
+	if err := f.countParts(t.Context(), f.jobs[r.Job]); err != nil || !ledger.Has(2) || ledger.Done() != 1 {
 		t.Errorf("%v, %d parts", err, ledger.Done())
 	}
 }
@@ -353,7 +353,7 @@ func TestADeadlineStopsAJob(t *testing.T) {
 	r := c.submitRecord(n, job.Record{Inputs: c.inputs(0, 10), Bounds: job.Bounds{Deadline: clock.Now().Add(time.Minute)}})
 	state := func() job.Record {
 		t.Helper()
-		f.check(t.Context())
+		f.overseeAll(t.Context())
 		r := must.Get(job.Load(t.Context(), n.home, r.Job))(t)
 		return r
 	}
@@ -379,7 +379,7 @@ func TestADeadlineOfAnotherZoneStopsAJob(t *testing.T) {
 	zone := time.FixedZone("", 5*60*60+45*60)
 	r := c.submitRecord(n, job.Record{Inputs: c.inputs(0, 10), Bounds: job.Bounds{Deadline: clock.Now().In(zone).Truncate(time.Second)}})
 	clock.Advance(time.Minute)
-	f.check(t.Context())
+	f.overseeAll(t.Context())
 	if s, err := job.Load(t.Context(), n.home, r.Job); err != nil || s.State != job.Stopped || !s.Bound {
 		t.Errorf("after its deadline it is %s, bound %v, %v", s.State, s.Bound, err)
 	}
@@ -418,9 +418,9 @@ func TestFailuresThatWereThereAreCounted(t *testing.T) {
 	f, _ := c.schedulerAlone(n)
 	o := &overseen{record: r}
 	o.record.Bounds.Failures = 1000
-	must.Do(t, f.count(t.Context(), o))
+	must.Do(t, f.countParts(t.Context(), o))
 	footer, _ := json.Marshal(o.counted[1])
-	o.hearSums(&bus.PartDone{Chunk: 1, Footer: footer})
+	o.addSums(&bus.PartDone{Chunk: 1, Footer: footer})
 	failed := 0
 	for _, sums := range o.counted {
 		failed += sums.Failed
@@ -442,15 +442,15 @@ func TestAChunkOfACanceledJobIsLookedAt(t *testing.T) {
 	c := newCluster(t)
 	n, r := c.submitted(10)
 	h, heard := c.heeding(n)
-	h.meet(t.Context(), r.Job)
+	h.checkArrived(t.Context(), r.Job)
 	silently(t, n, r.Job, job.Canceled)
 	h.hear(t.Context(), bus.Message[bus.Change]{About: r.Job})
-	h.meet(t.Context(), r.Job)
+	h.checkArrived(t.Context(), r.Job)
 	if heard[r.Job] != "canceled" {
 		t.Fatalf("%v", heard)
 	}
 	silently(t, n, r.Job, job.Running)
-	h.meet(t.Context(), r.Job)
+	h.checkArrived(t.Context(), r.Job)
 	if heard[r.Job] != "resumed" {
 		t.Errorf("%v", heard)
 	}
@@ -461,14 +461,14 @@ func TestNewsAreLookedForAfterAReconnect(t *testing.T) {
 	c := newCluster(t)
 	n, r := c.submitted(10)
 	h, heard := c.heeding(n)
-	h.meet(t.Context(), r.Job)
+	h.checkArrived(t.Context(), r.Job)
 	silently(t, n, r.Job, job.Canceled)
-	h.again(t.Context())
+	h.recheck(t.Context())
 	if len(heard) > 0 {
 		t.Fatalf("%v", heard)
 	}
 	h.connected = h.connected.Add(-1)
-	h.again(t.Context())
+	h.recheck(t.Context())
 	if heard[r.Job] != "canceled" || len(h.unread) > 0 {
 		t.Errorf("%v %v", heard, h.unread)
 	}
@@ -483,13 +483,13 @@ func TestAChunkOfAPausedJobIsDropped(t *testing.T) {
 	h, heard := c.heeding(n)
 	ended := false
 	h.end = func(context.Context, string) { ended = true }
-	h.meet(t.Context(), r.Job)
+	h.checkArrived(t.Context(), r.Job)
 	if heard[r.Job] != "canceled" || ended {
 		t.Fatalf("%v, and its lanes and purse are ended: %v", heard, ended)
 	}
 	silently(t, n, r.Job, job.Running)
 	must.Do(t, n.Resume(t.Context(), r.Job))
-	h.meet(t.Context(), r.Job)
+	h.checkArrived(t.Context(), r.Job)
 	if heard[r.Job] != "resumed" {
 		t.Errorf("%v", heard)
 	}
@@ -504,19 +504,19 @@ func TestNewsWaitForTheStore(t *testing.T) {
 	home := n.home
 	n.home = storetest.Broken{Err: store.ErrAway}
 	h.hear(t.Context(), bus.Message[bus.Change]{About: r.Job})
-	h.again(t.Context())
+	h.recheck(t.Context())
 	if len(heard) > 0 {
 		t.Fatalf("%v", heard)
 	}
 	n.home = home
-	h.again(t.Context())
+	h.recheck(t.Context())
 	if heard[r.Job] != "canceled" {
 		t.Errorf("%v", heard)
 	}
 	for _, other := range []bus.Message[bus.Change]{{About: "-limits"}, {About: r.Job, Body: bus.Change{Reset: "x"}}, {About: "none"}} {
 		delete(heard, r.Job)
 		h.hear(t.Context(), other)
-		h.again(t.Context())
+		h.recheck(t.Context())
 		if len(heard) > 0 || len(h.unread) > 0 {
 			t.Errorf("%v: %v, %v", other, heard, h.unread)
 		}

@@ -18,8 +18,8 @@ import (
 
 type prompt = prompts.Request
 
-// tellChanged announces that a job has changed. If the message is lost, the store shows the change.
-func (n *Node) tellChanged(name string) { _ = n.bus.Say(bus.News, name, bus.Change{}) }
+// announceChange announces that a job has changed. If the message is lost, the store shows the change.
+func (n *Node) announceChange(name string) { _ = n.bus.Say(bus.News, name, bus.Change{}) }
 
 // sayKeeper publishes the state of all limits, and passes it to a watch, if there is one.
 func (n *Node) sayKeeper(s keeper.Status, watch func(bus.Picture)) {
@@ -33,12 +33,12 @@ func (n *Node) sayKeeper(s keeper.Status, watch func(bus.Picture)) {
 // statusEvery is the time between two reports of a worker.
 const statusEvery = time.Second
 
-// jobsOf adds up the lanes of each job.
+// jobsOf adds up the work of each job over all its lanes.
 func jobsOf(lanes []batch.LaneStatus) map[string]bus.JobWork {
 	all := map[string]bus.JobWork{}
 	for i := range lanes {
 		l := &lanes[i]
-		_, name := partsOf(l.Name)
+		_, name := splitLane(l.Name)
 		if name == "" || l.Name == neverUsed {
 			continue
 		}
@@ -77,7 +77,7 @@ func (w *worker) sayStatus(ctx context.Context) {
 				delete(s.Limits, limit)
 			}
 		}
-		s.UpS, s.Refuses = w.clock.Since(began).Seconds(), w.refusals.said()
+		s.UpS, s.Refuses = w.clock.Since(began).Seconds(), w.refusals.report()
 		w.takeStatus(ctx, &s)
 		_ = w.bus.Say(bus.Status, w.Name(), s)
 		if w.how.Watch.Worked != nil {
@@ -101,12 +101,13 @@ func (w *worker) takeStatus(ctx context.Context, s *bus.WorkerStatus) {
 	s.Jobs, s.Concurrency = jobsOf(b.Lanes), w.how.Concurrency
 }
 
-// failedBefore reports which items of a chunk a round tries again.
+// failedBefore returns a function that reports whether the chunk's round tries an item again.
 func (w *worker) failedBefore(ctx context.Context, c job.Chunk) (func(string) bool, error) {
 	failed, err := parts.Again(ctx, w.home, &c)
 	return func(key string) bool { return failed[key] }, err
 }
 
+// pictureOf turns a keeper's status into its form on the bus.
 func pictureOf(s *keeper.Status) bus.Picture {
 	p := bus.Picture{Version: permit.Version, Epoch: s.Epoch, Limits: make([]bus.LimitPicture, 0, len(s.Limits))}
 	for i := range s.Limits {
@@ -138,6 +139,7 @@ func limitOf(l *keeper.LimitStatus) bus.LimitPicture {
 // dimensions holds the words for the things that may be limited, in the order of a view.
 var dimensions = [...]string{"requests", "tokens", "input_tokens", "output_tokens"}
 
+// knownOf lists the bounds of a limit that are known and finite.
 func knownOf(v *limiter.View) (known []bus.Known) {
 	for i := range v.Limits {
 		if l := &v.Limits[i]; l.Known() && l.Refill > 0 && !math.IsInf(l.Refill, 0) {

@@ -18,17 +18,17 @@ import (
 func (n *Node) jobName() string {
 	const letters = "abcdefghijkmnpqrstuvwxyz23456789" // no letter that looks like another
 	chance := rand.New(rand.NewPCG(n.cfg.Seed, n.objects.Add(1)))
-	var end strings.Builder
+	var suffix strings.Builder
 	for range 4 {
-		end.WriteByte(letters[chance.IntN(len(letters))])
+		suffix.WriteByte(letters[chance.IntN(len(letters))])
 	}
-	return n.clock.Now().UTC().Format("20060102-150405-") + end.String()
+	return n.clock.Now().UTC().Format("20060102-150405-") + suffix.String()
 }
 
 // ObjectOf names an input for a job. A path becomes absolute, and its folder becomes the store, so that other machines
 // find it under the same name.
 func ObjectOf(ctx context.Context, input string) (o job.Object, err error) {
-	folder, name, err := placeOf(input)
+	folder, name, err := splitAddress(input)
 	if err != nil {
 		return o, err
 	}
@@ -40,6 +40,7 @@ func ObjectOf(ctx context.Context, input string) (o job.Object, err error) {
 	return objectOf(ctx, s, folder, name, input)
 }
 
+// objectOf describes an object of an open store. Errors name the input.
 func objectOf(ctx context.Context, s store.Store, folder, name, input string) (job.Object, error) {
 	identity, size, err := s.Identity(ctx, name)
 	if err != nil {
@@ -48,12 +49,12 @@ func objectOf(ctx context.Context, s store.Store, folder, name, input string) (j
 	return job.Object{Store: folder, Name: name, Identity: identity, Bytes: size}, nil
 }
 
-// inStore reports whether an address is in a store, and is no path.
-func inStore(address string) bool { return strings.Contains(address, "://") }
+// isStoreAddress reports whether an address is in a store, and is no path.
+func isStoreAddress(address string) bool { return strings.Contains(address, "://") }
 
-// placeOf returns the folder of an address as a store, and the name in it; "" is the folder itself.
-func placeOf(address string) (folder, name string, err error) {
-	if inStore(address) {
+// splitAddress returns the folder of an address as a store, and the name in it; "" is the folder itself.
+func splitAddress(address string) (folder, name string, err error) {
+	if isStoreAddress(address) {
 		address, query, _ := strings.Cut(address, "?")
 		i := strings.LastIndexByte(address, '/')
 		if folder, name = address[:i], address[i+1:]; query != "" {
@@ -77,7 +78,7 @@ func placeOf(address string) (folder, name string, err error) {
 // InputsOf names inputs for a job: the one of that name, or, if the name ends in a slash, all inputs in that folder, in
 // order. The caller sets their formats.
 func InputsOf(ctx context.Context, input string) (all []job.Input, err error) {
-	folder, name, err := placeOf(input)
+	folder, name, err := splitAddress(input)
 	if err != nil {
 		return nil, err
 	}
@@ -112,9 +113,9 @@ func InputsOf(ctx context.Context, input string) (all []job.Input, err error) {
 	return all, nil
 }
 
-// looked returns the record with these inputs instead of its own. It looks at each, unpacks a packed one, and cuts an
-// input after its first items if limit says so.
-func (n *Node) looked(ctx context.Context, r job.Record, c *Caller, inputs []job.Input, limit int) (job.Record, error) {
+// withInputs returns the record with these inputs instead of its own. It inspects each one and unpacks a packed one. A
+// limit above 0 keeps only that many items of each input.
+func (n *Node) withInputs(ctx context.Context, r job.Record, c *Caller, inputs []job.Input, limit int) (job.Record, error) {
 	r.Inputs = nil
 	for _, in := range inputs {
 		in, err := n.inspect(ctx, &r, c, in, limit)
@@ -126,6 +127,7 @@ func (n *Node) looked(ctx context.Context, r job.Record, c *Caller, inputs []job
 	return r, nil
 }
 
+// inspect returns an input with its facts filled in, and with the given object noted.
 func (n *Node) inspect(ctx context.Context, r *job.Record, c *Caller, in job.Input, limit int) (job.Input, error) {
 	given := in.Objects[0]
 	file := index.File{Name: in.Name, Format: in.Format, Store: given.Store, Object: given.Name, Limit: limit}
@@ -166,19 +168,19 @@ func (n *Node) SubmitOnce(ctx context.Context, r job.Record, c *Caller, limit in
 		return r, false, err
 	}
 	r.Submission.Key = key
-	there, err := job.Load(ctx, n.home, r.Job)
+	present, err := job.Load(ctx, n.home, r.Job)
 	if errors.Is(err, job.ErrMissing) {
-		if there, err = n.create(ctx, r, c, limit); err == nil {
-			return there, false, n.sayEarlier(ctx, &there)
+		if present, err = n.create(ctx, r, c, limit); err == nil {
+			return present, false, n.sayEarlier(ctx, &present)
 		}
 		if errors.Is(err, job.ErrTaken) {
-			there, err = job.Load(ctx, n.home, r.Job)
+			present, err = job.Load(ctx, n.home, r.Job)
 		}
 	}
-	return there, true, err
+	return present, true, err
 }
 
-// sayEarlier tells the user that a job is new because its inputs are not those of an earlier one.
+// sayEarlier tells the user if an earlier job had the same output and settings, but other inputs.
 func (n *Node) sayEarlier(ctx context.Context, r *job.Record) error {
 	earlier, err := job.Earlier(ctx, n.home, r.Submission.Key)
 	if err == nil && earlier != "" {
@@ -203,7 +205,7 @@ func (n *Node) Named(ctx context.Context, name string) (string, error) {
 
 // create makes a job of a record that has a name.
 func (n *Node) create(ctx context.Context, r job.Record, c *Caller, limit int) (job.Record, error) {
-	r, err := n.looked(ctx, r, c, r.Inputs, limit)
+	r, err := n.withInputs(ctx, r, c, r.Inputs, limit)
 	if err != nil {
 		return r, err
 	}
@@ -211,7 +213,7 @@ func (n *Node) create(ctx context.Context, r job.Record, c *Caller, limit int) (
 	if err != nil {
 		return r, err
 	}
-	n.tellSurely(ctx, r.Job)
+	n.announceUntilSent(ctx, r.Job)
 	return r, nil
 }
 

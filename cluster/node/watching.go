@@ -64,23 +64,23 @@ const watchKept = 4096
 
 // A watching adds up the messages about a job.
 type watching struct {
-	s        Standing
-	job      string
-	heard    map[string]heard
-	began    bool                    // the first look into the store is done
-	counted  map[int]bool            // chunks whose sums are in Since
-	curve    []ended                 // samples of the last SpeedSpan
-	keeper   time.Time               // when the keeper was last heard
-	believes func(epoch uint64) bool // reports whether there is a keeper of that epoch
-	base     map[string]int          // items of the job that a worker had ended before it was first heard
+	s           Standing
+	job         string
+	heard       map[string]workerHeard
+	began       bool                    // the first look into the store is done
+	counted     map[int]bool            // chunks whose sums are in Since
+	samples     []sample                // samples of the last SpeedSpan
+	keeperHeard time.Time               // when the keeper was last heard
+	believes    func(epoch uint64) bool // reports whether there is a keeper of that epoch
+	doneBefore  map[string]int          // items of the job that a worker had ended before it was first heard
 }
 
-type heard struct {
+type workerHeard struct {
 	status bus.WorkerStatus
 	at     time.Time
 }
 
-type ended struct {
+type sample struct {
 	at    time.Time
 	done  int
 	epoch uint64
@@ -94,7 +94,7 @@ func (n *Node) Watch(ctx context.Context, name string, every time.Duration, repo
 		return JobStatus{}, err
 	}
 	defer feeds.close()
-	w := &watching{job: name, believes: func(epoch uint64) bool { return n.epochs.Believes(ctx, epoch) }, heard: map[string]heard{}, base: map[string]int{}, counted: map[int]bool{}}
+	w := &watching{job: name, believes: func(epoch uint64) bool { return n.epochs.Believes(ctx, epoch) }, heard: map[string]workerHeard{}, doneBefore: map[string]int{}, counted: map[int]bool{}}
 	w.s.Began = n.clock.Now()
 	ticker := n.clock.NewTicker(every)
 	defer ticker.Stop()
@@ -105,13 +105,13 @@ func (n *Node) Watch(ctx context.Context, name string, every time.Duration, repo
 			looked = now
 			s, err := n.Job(ctx, name)
 			if err == nil {
-				w.check(s)
+				w.absorb(s)
 			}
 			if errors.Is(err, job.ErrMissing) {
 				return s, err
 			}
 		}
-		report(w.picture(now))
+		report(w.snapshot(now))
 		if s := w.s.Record.State; w.began && s != job.Indexing && s != job.Running {
 			return w.s.JobStatus, nil
 		}
@@ -155,7 +155,8 @@ func (f *feeds) close() {
 	f.keeper.Close()
 }
 
-// next hears messages until a period is over, or until the job has changed, which is worth a look into the store.
+// next handles messages until a period is over, or until the job has changed. check says whether it has changed, so that
+// a look into the store is worth its cost.
 func (f *feeds) next(ctx context.Context, tick <-chan time.Time, w *watching, now func() time.Time) (check bool, err error) {
 	for {
 		select {
@@ -187,10 +188,10 @@ func (f *feeds) next(ctx context.Context, tick <-chan time.Time, w *watching, no
 	}
 }
 
-// check absorbs the state by the store.
-func (w *watching) check(s JobStatus) {
+// absorb takes over the job's state from the store.
+func (w *watching) absorb(s JobStatus) {
 	if !w.began && s.Chunks > 0 {
-		w.s.Before = ofParts(&s)
+		w.s.Before = itemsInParts(&s)
 	}
 	w.began = true
 	w.s.JobStatus = s
@@ -202,14 +203,15 @@ func (w *watching) checkEvery() time.Duration {
 	return min(listEvery, overseeEvery*time.Duration(1+w.s.Chunks/requests))
 }
 
-// ofParts estimates the items in the parts of a job from the number of parts.
-func ofParts(s *JobStatus) int {
+// itemsInParts estimates the items in the parts of a job from the number of parts.
+func itemsInParts(s *JobStatus) int {
 	if s.Chunks == 0 || s.Record.Round > 0 {
 		return 0
 	}
 	return int(int64(s.Items) * int64(s.Parts) / int64(s.Chunks))
 }
 
+// hearDone adds the sums of a part that is done, once for each part of the present round.
 func (w *watching) hearDone(m bus.Message[bus.PartDone]) {
 	d := &m.Body
 	var sums parts.Sums
@@ -220,18 +222,19 @@ func (w *watching) hearDone(m bus.Message[bus.PartDone]) {
 	w.s.Since = w.s.Since.Plus(sums)
 }
 
+// hearWorker stores a worker's report. On the first one it notes what the worker had done before watching began.
 func (w *watching) hearWorker(m bus.Message[bus.WorkerStatus], now time.Time) {
 	s := m.Body
 	if s.Serves != nil { // it does nothing for a job
 		return
 	}
-	if _, known := w.base[m.About]; !known {
-		w.base[m.About] = 0
+	if _, known := w.doneBefore[m.About]; !known {
+		w.doneBefore[m.About] = 0
 		if s.UpS > now.Sub(w.s.Began).Seconds() { // it was there before; a later one begins with nothing
-			w.base[m.About] = int(s.Jobs[w.job].Done)
+			w.doneBefore[m.About] = int(s.Jobs[w.job].Done)
 		}
 	}
-	w.heard[m.About] = heard{s, now}
+	w.heard[m.About] = workerHeard{s, now}
 }
 
 // hearKeeper records the state of the job's limits by the latest keeper. It ignores an earlier
@@ -241,7 +244,7 @@ func (w *watching) hearKeeper(m bus.Message[bus.Picture], now time.Time) {
 	if p.Epoch < w.s.Epoch || !w.believes(p.Epoch) {
 		return
 	}
-	w.keeper, w.s.Keeper, w.s.Epoch = now, m.About, p.Epoch
+	w.keeperHeard, w.s.Keeper, w.s.Epoch = now, m.About, p.Epoch
 	w.s.Limits = w.s.Limits[:0]
 	for _, l := range p.Limits {
 		if slices.ContainsFunc(l.Jobs, func(j bus.JobPicture) bool { return j.Job == w.job }) {
@@ -250,15 +253,15 @@ func (w *watching) hearKeeper(m bus.Message[bus.Picture], now time.Time) {
 	}
 }
 
-// picture returns the state now.
-func (w *watching) picture(now time.Time) *Standing {
+// snapshot brings the figures up to date, and returns a copy of them.
+func (w *watching) snapshot(now time.Time) *Standing {
 	s := &w.s
 	s.At = now
-	if now.Sub(w.keeper) > workerGone {
+	if now.Sub(w.keeperHeard) > workerGone {
 		s.Keeper, s.Limits = "", nil
 	}
 	w.addUp(now)
-	w.speed(now)
+	w.measureSpeed(now)
 	shown := *s
 	shown.Limits = slices.Clone(s.Limits)
 	return &shown
@@ -273,7 +276,7 @@ func (w *watching) addUp(now time.Time) {
 	for _, name := range slices.Sorted(maps.Keys(w.heard)) {
 		h := w.heard[name]
 		mine := h.status.Jobs[w.job]
-		ended += max(0, int(mine.Done)-w.base[name])
+		ended += max(0, int(mine.Done)-w.doneBefore[name])
 		s.Calls, s.Refused, s.Cooldowns = s.Calls+mine.Calls, s.Refused+mine.Refused, max(s.Cooldowns, mine.Cooldowns)
 		if now.Sub(h.at) > workerGone {
 			continue
@@ -283,34 +286,34 @@ func (w *watching) addUp(now time.Time) {
 		s.MeanMS, s.P95MS = max(s.MeanMS, mine.MeanMS), max(s.P95MS, mine.P95MS)
 	}
 	// Done never falls, and never exceeds the items: a worker that dies loses its unsaved items.
-	s.Done = min(max(s.Done, ended, ofParts(&s.JobStatus)), s.Items)
+	s.Done = min(max(s.Done, ended, itemsInParts(&s.JobStatus)), s.Items)
 	if s.Record.State == job.Done {
 		s.Done = s.Items
 	}
 }
 
-// speed adds a sample to the curve, and computes the speeds.
-func (w *watching) speed(now time.Time) {
-	w.curve = append(w.curve, ended{now, w.s.Done, w.s.Epoch, w.given()})
-	for len(w.curve) > 1 && now.Sub(w.curve[0].at) > SpeedSpan {
-		w.curve = w.curve[1:]
+// measureSpeed adds a sample to the curve, and computes the speeds.
+func (w *watching) measureSpeed(now time.Time) {
+	w.samples = append(w.samples, sample{now, w.s.Done, w.s.Epoch, w.permitsGiven()})
+	for len(w.samples) > 1 && now.Sub(w.samples[0].at) > SpeedSpan {
+		w.samples = w.samples[1:]
 	}
-	first, last := w.curve[0], w.curve[len(w.curve)-1]
+	first, last := w.samples[0], w.samples[len(w.samples)-1]
 	w.s.PermitsPerSecond = map[string]float64{}
-	took := now.Sub(first.at).Seconds()
-	if took <= 0 {
+	seconds := now.Sub(first.at).Seconds()
+	if seconds <= 0 {
 		return
 	}
-	w.s.PerSecond = float64(w.s.Done-first.done) / took
+	w.s.PerSecond = float64(w.s.Done-first.done) / seconds
 	for name, given := range last.given {
 		if first.epoch == last.epoch && given >= first.given[name] { // another keeper counts anew
-			w.s.PermitsPerSecond[name] = float64(given-first.given[name]) / took
+			w.s.PermitsPerSecond[name] = float64(given-first.given[name]) / seconds
 		}
 	}
 }
 
-// given returns the permits that this keeper has given the job, by limit.
-func (w *watching) given() map[string]uint64 {
+// permitsGiven returns the permits that this keeper has given the job, by limit.
+func (w *watching) permitsGiven() map[string]uint64 {
 	all := map[string]uint64{}
 	for i := range w.s.Limits {
 		for _, j := range w.s.Limits[i].Jobs {

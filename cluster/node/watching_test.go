@@ -17,14 +17,14 @@ type watchRig struct {
 }
 
 func newWatchRig(t *testing.T, items, chunks, parts int) *watchRig {
-	r := &watchRig{t, &watching{job: "j", believes: func(uint64) bool { return true }, heard: map[string]heard{}, base: map[string]int{}, counted: map[int]bool{}}, time.Unix(1000, 0)}
+	r := &watchRig{t, &watching{job: "j", believes: func(uint64) bool { return true }, heard: map[string]workerHeard{}, doneBefore: map[string]int{}, counted: map[int]bool{}}, time.Unix(1000, 0)}
 	r.w.s.Began = r.now
 	r.check(items, chunks, parts, job.Running)
 	return r
 }
 
 func (r *watchRig) check(items, chunks, parts int, state job.State) {
-	r.w.check(JobStatus{Record: job.Record{Job: "j", State: state}, Items: items, Chunks: chunks, Parts: parts})
+	r.w.absorb(JobStatus{Record: job.Record{Job: "j", State: state}, Items: items, Chunks: chunks, Parts: parts})
 }
 
 func from[T any](about string, body T) bus.Message[T] {
@@ -42,7 +42,7 @@ func (r *watchRig) worker(name string, done uint64, inFlight int) {
 
 func (r *watchRig) done(after time.Duration) (done int) {
 	r.now = r.now.Add(after)
-	return r.w.picture(r.now).Done
+	return r.w.snapshot(r.now).Done
 }
 
 // What is done never falls, never is more than there is, and is known before a part is whole.
@@ -76,21 +76,21 @@ func TestWatchingForgetsTheDead(t *testing.T) {
 	r.worker("b", 0, 3)
 	r.w.hearKeeper(from("a", bus.Picture{Epoch: 4, Limits: []bus.LimitPicture{{Name: "l", Jobs: []bus.JobPicture{{Job: "j", Given: 10}}}, {Name: "m", Jobs: []bus.JobPicture{{Job: "other"}}}}}), r.now)
 	r.w.hearKeeper(from("old", bus.Picture{Epoch: 3}), r.now)
-	if s := r.w.picture(r.now); s.InFlight != 8 || s.Concurrency != 16 || len(s.Workers) != 2 || s.Keeper != "a" || s.Epoch != 4 || len(s.Limits) != 1 || s.Limits[0].Name != "l" {
+	if s := r.w.snapshot(r.now); s.InFlight != 8 || s.Concurrency != 16 || len(s.Workers) != 2 || s.Keeper != "a" || s.Epoch != 4 || len(s.Limits) != 1 || s.Limits[0].Name != "l" {
 		t.Errorf("%+v", s)
 	}
 	r.now = r.now.Add(6 * time.Second)
 	r.worker("b", 9, 2)
 	r.w.hearKeeper(from("a", bus.Picture{Epoch: 4, Limits: []bus.LimitPicture{{Name: "l", Jobs: []bus.JobPicture{{Job: "j", Given: 70}}}}}), r.now)
-	if s := r.w.picture(r.now); s.PermitsPerSecond["l"] != 10 || s.PerSecond != 1.5 {
+	if s := r.w.snapshot(r.now); s.PermitsPerSecond["l"] != 10 || s.PerSecond != 1.5 {
 		t.Errorf("%v permits and %v items a second", s.PermitsPerSecond, s.PerSecond)
 	}
 	r.now = r.now.Add(6 * time.Second)
-	if s := r.w.picture(r.now); s.InFlight != 2 || len(s.Workers) != 1 || s.Keeper != "a" {
+	if s := r.w.snapshot(r.now); s.InFlight != 2 || len(s.Workers) != 1 || s.Keeper != "a" {
 		t.Errorf("%+v", s)
 	}
 	r.now = r.now.Add(workerGone)
-	if s := r.w.picture(r.now); s.InFlight != 0 || len(s.Workers) != 0 || s.Keeper != "" || len(s.Limits) != 0 {
+	if s := r.w.snapshot(r.now); s.InFlight != 0 || len(s.Workers) != 0 || s.Keeper != "" || len(s.Limits) != 0 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -103,7 +103,7 @@ func TestWatchingSumsParts(t *testing.T) {
 		r.w.hearDone(from("j", bus.PartDone{Chunk: 1, Footer: footer}))
 	}
 	r.w.hearDone(from("j", bus.PartDone{Chunk: 2, Round: 1, Footer: footer}))
-	if s := r.w.picture(r.now).Since; s.Done != 20 || s.Failed != 5 || s.CostUSD != 0.5 || s.Usage.InputTokens != 7 {
+	if s := r.w.snapshot(r.now).Since; s.Done != 20 || s.Failed != 5 || s.CostUSD != 0.5 || s.Usage.InputTokens != 7 {
 		t.Errorf("%+v", s)
 	}
 	r.check(100, 4, 4, job.Done)

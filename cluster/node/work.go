@@ -50,19 +50,19 @@ func (n *Node) Work(ctx context.Context, how Worker) error {
 		return err
 	}
 	defer pictures.Close()
-	a := &keeperVersion{Node: n, pictures: pictures}
+	version := &keeperVersion{Node: n, pictures: pictures}
 	var standing sync.WaitGroup
 	defer standing.Wait()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	expelled := make(chan struct{})
 	var mismatch error // set once expelled is closed
-	stand := n.watchHub
+	keepOrWatch := n.watchHub
 	if how.Keeper != keeping.NeverKeeps {
-		stand = keeping.New(n.keeps(&how)).Run
+		keepOrWatch = keeping.New(n.keepingConfig(&how)).Run
 	}
 	standing.Go(func() {
-		if mismatch = stand(ctx); mismatch != nil {
+		if mismatch = keepOrWatch(ctx); mismatch != nil {
 			close(expelled)
 		}
 	})
@@ -77,16 +77,16 @@ func (n *Node) Work(ctx context.Context, how Worker) error {
 		}
 	})
 	for {
-		err := n.workInVersion(ctx, how, a)
+		err := n.workInVersion(ctx, how, version)
 		select {
 		case <-expelled:
 			return errors.Join(mismatch, err)
 		default:
 		}
-		if err != nil || !a.differs() {
+		if err != nil || !version.differs() {
 			return err
 		}
-		if drained := a.waitFor(ctx, how.Drain); drained || ctx.Err() != nil {
+		if drained := version.waitForSame(ctx, how.Drain); drained || ctx.Err() != nil {
 			return ctx.Err()
 		}
 	}
@@ -98,12 +98,12 @@ type Watch struct {
 	Kept   func(bus.Picture)      // how the limits stand, while it is their keeper; another goroutine calls it
 }
 
-// keeps returns the settings with which this process stands for keeper.
-func (n *Node) keeps(how *Worker) keeping.Config {
+// keepingConfig returns the settings with which this process stands for keeper.
+func (n *Node) keepingConfig(how *Worker) keeping.Config {
 	return keeping.Config{
 		Bus: n.bus, Home: n.home, Clock: n.clock, Epochs: n.epochs, Candidacy: how.Keeper, Term: n.cfg.Times.Term, Seed: n.cfg.Seed,
 		SameHub: func(ctx context.Context) (mismatch bool, err error) {
-			err = n.sameHub(ctx)
+			err = n.checkSameHub(ctx)
 			return errors.Is(err, ErrOtherStore), err
 		},
 		Scheduler: func(ctx context.Context, k *keeping.Keeper) { newScheduler(n, k).run(ctx) },
@@ -130,10 +130,10 @@ type worker struct {
 const limitsKept = 1024
 
 // workInVersion works until the keeper speaks another version, or the work here has ended.
-func (n *Node) workInVersion(ctx context.Context, how Worker, a *keeperVersion) (err error) {
+func (n *Node) workInVersion(ctx context.Context, how Worker, version *keeperVersion) (err error) {
 	r := n.newRefusals()
 	w := &worker{
-		Node: n, how: how, keeper: a, jobs: n.newJobs(r, how.Open), refusals: r, control: batch.NewControl(),
+		Node: n, how: how, keeper: version, jobs: n.newJobs(r, how.Open), refusals: r, control: batch.NewControl(),
 		limits: make(chan bus.LimitSet, limitsKept),
 	}
 	if w.link, err = newLink(n, w.control, r); err != nil {
@@ -146,10 +146,11 @@ func (n *Node) workInVersion(ctx context.Context, how Worker, a *keeperVersion) 
 	return w.run(ctx)
 }
 
+// newExecutor makes the executor, and the watch of records that cancels and resumes jobs in it.
 func (w *worker) newExecutor() (err error) {
 	w.watch = w.newRecordWatch(w.cancel, w.resume)
 	w.watch.end = w.end
-	w.watch.flows = w.refusals.flows
+	w.watch.resetLimit = w.refusals.liftLimit
 	w.exec, err = executor.New(executor.Config{
 		Claim:     claim.Config{Who: w.Name(), Concurrency: w.how.Concurrency, Ahead: w.ahead(), AckWait: w.cfg.Times.AckWait},
 		Connected: w.bus.ReconnectedAt(), Store: w.home, Queue: queue{w.bus, w.watch, w.refusals}, Peers: peers{w.Node}, Open: w.openJob, Clock: w.clock, Say: w.cfg.Say,
@@ -165,7 +166,7 @@ func (w *worker) cancel(job string) { w.exec.Cancel(job) }
 func (w *worker) end(ctx context.Context, job string) {
 	w.refusals.forget(job)
 	w.lanes.end(job, true, w.clock.Now())
-	w.jobs.end(ctx, job)
+	w.jobs.reportEnd(ctx, job)
 }
 
 // resume lets a job run that may have been canceled here, and tries again what was refused.
@@ -180,26 +181,26 @@ func (w *worker) resume(job string) {
 func (w *worker) run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	answers, err := w.bus.Answer(w.Name(), w.holds)
+	stopAnswering, err := w.bus.Answer(w.Name(), w.holds)
 	if err != nil {
 		return err
 	}
 	taken, err := w.bus.ListenTaken(w.Name(), takenKept)
 	if err != nil {
-		answers()
+		stopAnswering()
 		return err
 	}
 	parts := w.start(ctx, taken)
 	var claims sync.WaitGroup
-	var claimed error
-	claims.Go(func() { claimed = w.exec.Run(ctx) })
-	streamed := w.stream(ctx)
+	var claimErr error
+	claims.Go(func() { claimErr = w.exec.Run(ctx) })
+	streamErr := w.stream(ctx)
 	claims.Wait()
 	stop()
-	answers()
+	stopAnswering()
 	taken.Close()
 	parts.Wait()
-	return errors.Join(streamed, claimed)
+	return errors.Join(streamErr, claimErr)
 }
 
 // start starts all parts that run next to the stream, until ctx ends.
@@ -223,7 +224,7 @@ func (w *worker) drain(ctx context.Context) {
 	}
 }
 
-// drainNow may be called twice.
+// drainNow begins to end the work softly. It may be called twice.
 func (w *worker) drainNow() {
 	w.exec.Drain()
 	w.control.Drain()
@@ -260,11 +261,12 @@ func (a *keeperVersion) hear(ctx context.Context, m bus.Message[bus.Picture]) {
 	}
 }
 
+// differs reports whether the keeper speaks another version than this process, as far as is known.
 func (a *keeperVersion) differs() bool { return a.version != 0 && a.version != permit.Version }
 
-// await hears keepers until their version differs, or agrees, as differ says; false: done was closed or ctx ended
-// first.
-func (a *keeperVersion) await(ctx context.Context, done <-chan struct{}, differ bool) bool {
+// waitUntil listens to keepers until their version differs from this one, or, with differ false, until it agrees. It
+// returns false if done was closed or ctx ended first.
+func (a *keeperVersion) waitUntil(ctx context.Context, done <-chan struct{}, differ bool) bool {
 	for a.differs() != differ {
 		select {
 		case <-ctx.Done():
@@ -283,16 +285,16 @@ func (a *keeperVersion) await(ctx context.Context, done <-chan struct{}, differ 
 
 // drainIfKeeperDiffers ends the work softly once the keeper speaks another version.
 func (w *worker) drainIfKeeperDiffers(ctx context.Context) {
-	if w.keeper.await(ctx, nil, true) {
+	if w.keeper.waitUntil(ctx, nil, true) {
 		w.sayf("the keeper of the limits is another version of headrace (its messages are of version %d, this worker's of %d): "+
 			"this worker gives its work to others, and waits", w.keeper.version, permit.Version)
 		w.drainNow()
 	}
 }
 
-// waitFor waits for a keeper of this version, or until the worker is drained.
-func (a *keeperVersion) waitFor(ctx context.Context, drain <-chan struct{}) (drained bool) {
-	if a.await(ctx, drain, false) {
+// waitForSame waits for a keeper of this version. It returns true if the worker was drained before.
+func (a *keeperVersion) waitForSame(ctx context.Context, drain <-chan struct{}) (drained bool) {
+	if a.waitUntil(ctx, drain, false) {
 		a.sayf("the keeper of the limits is this version of headrace again: this worker goes on")
 		return false
 	}
