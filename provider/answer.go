@@ -30,22 +30,22 @@ func ReplyIn(status int, h http.Header, body []byte, own ...*Wording) (Reply, *E
 	if status < 200 || status >= 300 {
 		return reply, judge(read(status, h, body), body, own)
 	}
-	var l answer
-	kind, fault := l.check(body)
-	if e := l.judge(kind, fault, status, h, body, own); e != nil {
+	var parsed answer
+	kind, fault := parsed.check(body)
+	if e := parsed.judge(kind, fault, status, h, body, own); e != nil {
 		if fault != "" {
 			reply.Usage, reply.HasUsage = TornUsage(body)
 			return reply, e
 		}
-		if !l.listed && !e.Kind.Cools() {
-			reply.Usage, _ = l.tokens()
+		if !parsed.isArray && !e.Kind.Cools() {
+			reply.Usage, _ = parsed.tokens()
 			reply.HasUsage = reply.Usage != Usage{} // a usage of zero is none
 		}
 		return reply, e
 	}
-	if !l.listed {
-		reply.Usage, reply.HasUsage = l.tokens()
-		reply.Finish = l.end()
+	if !parsed.isArray {
+		reply.Usage, reply.HasUsage = parsed.tokens()
+		reply.Finish = parsed.finishReason()
 	}
 	return reply, nil
 }
@@ -53,17 +53,17 @@ func ReplyIn(status int, h http.Header, body []byte, own ...*Wording) (Reply, *E
 // TornUsage returns the usage in an answer of one JSON object that was cut off. It returns
 // false if the usage had not come whole.
 func TornUsage(body []byte) (Usage, bool) {
-	var l answer
+	var parsed answer
 	for w := rawjson.WalkIn(rawjson.Trim(body)); w.Next(); {
 		value := w.Skip()
 		switch string(w.Name) { // no bare numbers: of those a part looks whole
 		case "usage", "usageMetadata", "meta", "service_tier", "serviceTier":
 			if rawjson.Valid(value) { // the value in which the answer broke off is not
-				l.keep(w.Name, value)
+				parsed.keep(w.Name, value)
 			}
 		}
 	}
-	if u, known := l.tokens(); known {
+	if u, known := parsed.tokens(); known {
 		return u, true
 	}
 	return Usage{}, false
@@ -72,8 +72,8 @@ func TornUsage(body []byte) (Usage, bool) {
 // answer is an answer's JSON seen once: the values at its top that say whether it is a good
 // answer, what it cost and why it ended. They point into it; nil is not there.
 type answer struct {
-	root   []byte // of an array, its first element
-	listed bool   // it was an array
+	root    []byte // of an array, its first element
+	isArray bool   // it was an array
 
 	err, status, kind, object, feedback []byte
 
@@ -100,26 +100,26 @@ var parsers = sync.Pool{New: func() any {
 // choice holds the parts of a chat completion's choice that are read.
 type choice struct{ raw, err, finish, message []byte }
 
-// check reads a body that should be JSON, and says what is wrong if it is not.
-func (l *answer) check(body []byte) (kind Kind, fault string) {
+// check reads a body that should be JSON. If it is not, check returns a fault in words, and its kind.
+func (a *answer) check(body []byte) (kind Kind, fault string) {
 	trimmed := rawjson.Trim(body) // of JSON's own white space: what is saved as JSON must be JSON
 	switch {
 	case len(trimmed) == 0:
 		return EmptyAnswer, "an empty body"
 	case trimmed[0] == '<':
 		return TransportFault, prose(trimmed)
-	case !l.parse(trimmed):
+	case !a.parse(trimmed):
 		return TransportFault, "the body is cut short or not JSON"
 	}
 	return Unknown, ""
 }
 
 // parse reads a body if it is JSON, and reports whether it is.
-func (l *answer) parse(body []byte) bool {
+func (a *answer) parse(body []byte) bool {
 	p := parsers.Get().(*rawjson.Parser)
 	good := p.Parse(body)
 	if good {
-		l.read(body, p.Members)
+		a.read(body, p.Members)
 	}
 	clear(p.Members) // they point into the body
 	parsers.Put(p)
@@ -128,82 +128,82 @@ func (l *answer) parse(body []byte) bool {
 
 // read takes the values that answer has fields for; of two with one name, the first. members are
 // the first ones of a body that is an object, and all of them if there are fewer than wide.
-func (l *answer) read(body []byte, members []rawjson.Member) {
-	if l.root, l.listed = body, body[0] == '['; l.listed {
-		l.root = rawjson.First(body)
+func (a *answer) read(body []byte, members []rawjson.Member) {
+	if a.root, a.isArray = body, body[0] == '['; a.isArray {
+		a.root = rawjson.First(body)
 	}
-	if !isObject(l.root) {
+	if !isObject(a.root) {
 		return
 	}
-	if l.listed || len(members) == wide {
-		for w := rawjson.WalkIn(l.root); w.Next(); {
-			l.keep(w.Name, w.Skip())
+	if a.isArray || len(members) == wide {
+		for w := rawjson.WalkIn(a.root); w.Next(); {
+			a.keep(w.Name, w.Skip())
 		}
 	} else {
 		for i := range members {
-			l.keep(members[i].Name, members[i].Value)
+			a.keep(members[i].Name, members[i].Value)
 		}
 	}
-	if l.choice.read(l.choices); rawjson.IsNull(l.choice.raw) {
-		l.choice.read(l.candidates)
+	if a.choice.read(a.choices); rawjson.IsNull(a.choice.raw) {
+		a.choice.read(a.candidates)
 	}
 }
 
 // keep keeps a value if answer has a field for its name, and no earlier value had that name.
-func (l *answer) keep(name, value []byte) {
-	if to := l.field(name); to != nil && *to == nil {
+func (a *answer) keep(name, value []byte) {
+	if to := a.field(name); to != nil && *to == nil {
 		*to = value
 	}
 }
 
 // field returns the place for the value of a key, nil if the key is not read. The keys of OpenAI's
 // and Anthropic's answers come first.
-func (l *answer) field(key []byte) *[]byte {
+func (a *answer) field(key []byte) *[]byte {
 	switch string(key) {
 	case "error":
-		return &l.err
+		return &a.err
 	case "status":
-		return &l.status
+		return &a.status
 	case "type":
-		return &l.kind
+		return &a.kind
 	case "object":
-		return &l.object
+		return &a.object
 	case "choices":
-		return &l.choices
+		return &a.choices
 	case "data":
-		return &l.data
+		return &a.data
 	case "output":
-		return &l.output
+		return &a.output
 	case "content":
-		return &l.content
+		return &a.content
 	case "usage":
-		return &l.usage
+		return &a.usage
 	case "service_tier", "serviceTier": // OpenAI's, Bedrock's
-		return &l.tier
+		return &a.tier
 	case "stop_reason":
-		return &l.stop
+		return &a.stop
 	case "incomplete_details":
-		return &l.incomplete
+		return &a.incomplete
 	case "candidates":
-		return &l.candidates
+		return &a.candidates
 	case "promptFeedback":
-		return &l.feedback
+		return &a.feedback
 	case "usageMetadata", "meta": // Gemini's, Cohere's
-		return &l.metadata
+		return &a.metadata
 	case "stopReason":
-		return &l.stopCamel
+		return &a.stopCamel
 	case "message":
-		return &l.message
+		return &a.message
 	case "finish_reason":
-		return &l.ending
+		return &a.ending
 	case "done_reason":
-		return &l.done
+		return &a.done
 	case "prompt_eval_count":
-		return &l.promptCount
+		return &a.promptCount
 	case "eval_count":
-		return &l.count
+		return &a.count
 	case "results", "embeddings", "embedding", "response", "completion", "text":
-		return &l.other
+		return &a.other
 	}
 	return nil
 }
@@ -221,25 +221,25 @@ func (c *choice) read(list []byte) {
 		c.raw = w.Skip()
 		return
 	}
-	first, in := w.Ahead(), w.Into()
-	for in.Next() {
-		value := in.Skip()
+	first, members := w.Ahead(), w.Into()
+	for members.Next() {
+		value := members.Skip()
 		switch {
-		case c.err == nil && string(in.Name) == "error":
+		case c.err == nil && string(members.Name) == "error":
 			c.err = value
-		case c.finish == nil && (string(in.Name) == "finish_reason" || string(in.Name) == "finishReason"):
+		case c.finish == nil && (string(members.Name) == "finish_reason" || string(members.Name) == "finishReason"):
 			c.finish = value
-		case c.message == nil && string(in.Name) == "message":
+		case c.message == nil && string(members.Name) == "message":
 			c.message = value
 		}
 	}
-	w.Leave(&in)
+	w.Leave(&members)
 	c.raw = first[:len(first)-len(w.Ahead())]
 }
 
-// saysNothing reports whether a message has null for its content and says nothing in any
-// other member, such as a tool call, a refusal, audio or reasoning.
-func saysNothing(message []byte) (empty bool) {
+// isEmptyMessage reports whether a message has null for its content, and no other member with
+// content: no tool call, refusal, audio or reasoning.
+func isEmptyMessage(message []byte) (empty bool) {
 	if bytes.HasPrefix(message, []byte(`{"role":"assistant","content":"`)) { // as most begin
 		return false
 	}
@@ -279,34 +279,34 @@ func begins(raw []byte) bool { return !rawjson.IsNull(rawjson.First(raw)) }
 // holds reports whether a value has an answer in it, as a list or in any other form.
 func holds(raw []byte) bool { return begins(raw) || isPresent(raw) && raw[0] != '[' }
 
-// judge returns what is wrong with an answer of a good status; nil if nothing is. kind and
+// judge returns the error in an answer of a good status; nil if there is none. kind and
 // fault describe a body that is not JSON.
-func (l *answer) judge(kind Kind, fault string, status int, h http.Header, body []byte, own []*Wording) *Error {
+func (a *answer) judge(kind Kind, fault string, status int, h http.Header, body []byte, own []*Wording) *Error {
 	if fault != "" {
-		return &Error{Kind: kind, Status: status, RequestID: RequestID(h), Message: clip(fault, maxMessage), Body: bound(body)}
+		return &Error{Kind: kind, Status: status, RequestID: RequestID(h), Message: clip(fault, maxMessage), Body: boundBody(body)}
 	}
-	part, failed := l.failure()
+	part, failed := a.errorPart()
 	if !failed {
 		return nil
 	}
-	a := read(0, h, part)
-	a.status = statusWithin(a)
-	e := judge(a, body, own)
+	f := read(0, h, part)
+	f.status = embeddedStatus(f)
+	e := judge(f, body, own)
 	e.Status = status
-	if !l.blames() {
-		l.explain(e)
+	if !a.reportsError() {
+		a.explain(e)
 	}
 	return e
 }
 
-// explain says why there is no answer where the provider does not call it an error.
-func (l *answer) explain(e *Error) {
-	if reason := rawjson.Lookup(l.feedback, "blockReason"); rawjson.IsString(reason) {
+// explain fills in why there is no answer, for an answer that does not call itself an error.
+func (a *answer) explain(e *Error) {
+	if reason := rawjson.Lookup(a.feedback, "blockReason"); rawjson.IsString(reason) {
 		e.Kind, e.Code = Refused, clip(string(rawjson.Unquote(reason)), maxWord)
 		e.Message = "the prompt was blocked"
 		return
 	}
-	if e.Kind != Unknown || isPresent(l.root) && !isObject(l.root) { // in some way it did
+	if e.Kind != Unknown || isPresent(a.root) && !isObject(a.root) { // in some way it did
 		return
 	}
 	if e.Kind = EmptyAnswer; e.Message == "" {
@@ -314,41 +314,41 @@ func (l *answer) explain(e *Error) {
 	}
 }
 
-// blames reports whether an answer calls itself an error.
-func (l *answer) blames() bool {
-	return isPresent(l.err) || isPresent(l.choice.err) || rawjson.IsWord(l.kind, "error") || rawjson.IsWord(l.object, "error")
+// reportsError reports whether an answer calls itself an error.
+func (a *answer) reportsError() bool {
+	return isPresent(a.err) || isPresent(a.choice.err) || rawjson.IsWord(a.kind, "error") || rawjson.IsWord(a.object, "error")
 }
 
-// failure finds the error in an answer that carries one instead of a result, and
+// errorPart finds the error in an answer that carries one instead of a result, and
 // returns the JSON to classify. One that holds no result at all is a failure, too,
 // unless the provider says why it ended: a model may have nothing to say.
-func (l *answer) failure() (part []byte, failed bool) {
-	if !isObject(l.root) {
-		return l.root, true // a bare string or number answers no request
+func (a *answer) errorPart() (part []byte, failed bool) {
+	if !isObject(a.root) {
+		return a.root, true // a bare string or number answers no request
 	}
-	if isPresent(l.choice.err) && rawjson.IsWord(l.choice.finish, "error") {
-		return l.choice.raw, true
+	if isPresent(a.choice.err) && rawjson.IsWord(a.choice.finish, "error") {
+		return a.choice.raw, true
 	}
-	if isPresent(l.err) && rawjson.IsWord(l.status, "failed") { // Responses, perhaps with a part of the output
-		return l.root, true
+	if isPresent(a.err) && rawjson.IsWord(a.status, "failed") { // Responses, perhaps with a part of the output
+		return a.root, true
 	}
-	if !rawjson.IsNull(l.choice.raw) || begins(l.data) || begins(l.output) || begins(l.content) {
+	if !rawjson.IsNull(a.choice.raw) || begins(a.data) || begins(a.output) || begins(a.content) {
 		return nil, false
 	}
-	return l.root, l.blames() || !l.answers() && l.finish() == ""
+	return a.root, a.reportsError() || !a.hasOtherContent() && a.finish() == ""
 }
 
-// answers reports whether there is an answer in any other form than a list. A message
-// that is a text is an error's.
-func (l *answer) answers() bool {
-	return holds(l.data) || holds(l.output) || holds(l.content) || holds(l.other) ||
-		isObject(l.message) && isPresent(l.message)
+// hasOtherContent reports whether there is an answer in any other form than a list. A message
+// that is a text belongs to an error.
+func (a *answer) hasOtherContent() bool {
+	return holds(a.data) || holds(a.output) || holds(a.content) || holds(a.other) ||
+		isObject(a.message) && isPresent(a.message)
 }
 
-// onlyReads reports whether the model has written nothing: the answer has vectors, or
-// scores of documents.
-func (l *answer) onlyReads() bool {
-	for _, list := range [...][]byte{l.data, l.other} {
+// isScoresOnly reports whether the answer has only vectors or scores of documents. Then the model
+// has written nothing.
+func (a *answer) isScoresOnly() bool {
+	for _, list := range [...][]byte{a.data, a.other} {
 		if list == nil || list[0] != '[' {
 			continue
 		}
@@ -362,19 +362,19 @@ func (l *answer) onlyReads() bool {
 	return false
 }
 
-// end returns why a good answer ended, and noContent for one that stopped and says nothing.
-func (l *answer) end() string {
-	word := cmp.Or(l.finish(), l.completed())
-	if saysNothing(l.choice.message) && (word == "" || EndOf(word) == EndStop) {
+// finishReason returns why a good answer ended, and noContent for one that stopped and says nothing.
+func (a *answer) finishReason() string {
+	word := cmp.Or(a.finish(), a.completed())
+	if isEmptyMessage(a.choice.message) && (word == "" || EndOf(word) == EndStop) {
 		return noContent
 	}
 	return word
 }
 
 // finish returns the provider's own word for why the answer ended.
-func (l *answer) finish() string {
+func (a *answer) finish() string {
 	for _, v := range [...][]byte{
-		l.choice.finish, l.stop, rawjson.Lookup(l.incomplete, "reason"), l.stopCamel, l.ending, l.done,
+		a.choice.finish, a.stop, rawjson.Lookup(a.incomplete, "reason"), a.stopCamel, a.ending, a.done,
 	} {
 		if word := finishOf(v); word != "" {
 			return word
@@ -383,14 +383,14 @@ func (l *answer) finish() string {
 	return ""
 }
 
-// completed returns why a whole answer of Responses ended, which has no word of its own for
-// that. The reason is a call of a tool, if that is the last of the output, or else the status.
-func (l *answer) completed() string {
-	if !rawjson.IsWord(l.object, "response") || !rawjson.IsWord(l.status, "completed") {
+// completed returns the reason for the end of a whole answer of Responses, which names none. The
+// reason is a call of a tool, if that is the last of the output, or else the status.
+func (a *answer) completed() string {
+	if !rawjson.IsWord(a.object, "response") || !rawjson.IsWord(a.status, "completed") {
 		return ""
 	}
 	var last []byte
-	for w := rawjson.WalkIn(l.output); w.Next(); {
+	for w := rawjson.WalkIn(a.output); w.Next(); {
 		last = w.Skip()
 	}
 	if rawjson.IsWord(rawjson.Lookup(last, "type"), "function_call") {
@@ -404,11 +404,12 @@ func finishOf(value []byte) string {
 	if !rawjson.IsString(value) || len(value) <= len(`""`) {
 		return ""
 	}
-	return ownWord(rawjson.Unquote(value))
+	return cloneWord(rawjson.Unquote(value))
 }
 
-// ownWord returns a copy of a word, which does not keep the answer in memory.
-func ownWord(word []byte) string {
+// cloneWord returns a copy of a word, so that the word does not keep the answer in memory. The
+// frequent words are constants, which cost no allocation.
+func cloneWord(word []byte) string {
 	switch string(word) {
 	case "stop":
 		return "stop"
@@ -438,7 +439,7 @@ type Found struct {
 	ID     []byte // the answer's id, where no header has one
 }
 
-// Reply returns the good answer in which that was found.
+// Reply returns the good answer that f was found in.
 func (f *Found) Reply(status int, h http.Header, body []byte) Reply {
 	reply := Reply{Status: status, RequestID: RequestID(h), Body: body, Finish: finishOf(f.Finish)}
 	reply.Usage, reply.HasUsage = UsageIn(f.Usage)

@@ -118,7 +118,7 @@ func completedByPaths(root gjson.Result) string {
 	return "completed"
 }
 
-// saysNothingByPaths is the slow twin of saysNothing.
+// saysNothingByPaths is the slow twin of isEmptyMessage.
 func saysNothingByPaths(choice gjson.Result) bool {
 	if !choice.IsObject() || !choice.Get("message").IsObject() {
 		return false
@@ -151,7 +151,7 @@ func tokensByPaths(body []byte) (Usage, bool) {
 	if eval := root.Get("eval_count"); !c.known && eval.Exists() {
 		c.input, c.output, c.known = countSlowly(root.Get("prompt_eval_count")), countSlowly(eval), true
 	}
-	return c.settle(), c.known
+	return c.normalized(), c.known
 }
 
 // earliestOf is the value of the first of some names that stands in an object.
@@ -289,7 +289,7 @@ func FuzzAnswer(f *testing.F) {
 		if fault != "" {
 			return
 		}
-		part, failed := l.failure()
+		part, failed := l.errorPart()
 		if want, also := failureByPaths(bytes.Trim(body, " \t\r\n")); string(part) != want || failed != also {
 			t.Errorf("%q: failure %q, %v, want %q, %v", body, part, failed, want, also)
 		}
@@ -300,7 +300,7 @@ func FuzzAnswer(f *testing.F) {
 		if e != nil {
 			return
 		}
-		if l.listed {
+		if l.isArray {
 			return
 		}
 		if usage, ok := tokensByPaths(body); usage != reply.Usage || ok != reply.HasUsage {
@@ -413,7 +413,7 @@ func TestNoContent(t *testing.T) {
 func TestFinishIsAWordOfItsOwn(t *testing.T) {
 	body := []byte(`{"choices":[{"finish_reason":"unheard of"}]}`)
 	reply, _ := ReplyOf(http.StatusOK, nil, body)
-	allocs := testing.AllocsPerRun(10, func() { _ = ownWord([]byte("stop")) })
+	allocs := testing.AllocsPerRun(10, func() { _ = cloneWord([]byte("stop")) })
 	if reply.Finish != "unheard of" || allocs != 0 {
 		t.Errorf("%q, %v allocations for a usual word", reply.Finish, allocs)
 	}

@@ -59,13 +59,13 @@ func classifyOK(status int, h http.Header, body []byte, own []*Wording) *Error {
 	return l.judge(kind, fault, status, h, body, own)
 }
 
-// statusWithin returns the status that an error in a 200 stands for, 0 if the error names
-// none.
-func statusWithin(a *failure) int {
-	if n, err := strconv.Atoi(a.code); err == nil && n >= 400 && n < 600 {
+// embeddedStatus returns the status that an error within a 200 names, in digits or by a word; 0 if
+// it names none.
+func embeddedStatus(f *failure) int {
+	if n, err := strconv.Atoi(f.code); err == nil && n >= 400 && n < 600 {
 		return n
 	}
-	for _, w := range a.words {
+	for _, w := range f.words {
 		if status, ok := weakWords[w]; ok {
 			return status
 		}
@@ -73,99 +73,101 @@ func statusWithin(a *failure) int {
 	return 0
 }
 
-// judge makes the Error of a response taken apart.
-func judge(a *failure, body []byte, own []*Wording) *Error {
+// judge returns the Error for a failed response that was parsed. own are the words of the vendor and
+// the dialect, which are asked first.
+func judge(f *failure, body []byte, own []*Wording) *Error {
 	e := &Error{
-		Status: a.status, Code: a.code, Type: a.kind, Param: a.param, Message: a.message,
-		RequestID: cmp.Or(RequestID(a.header), a.id), Body: bound(body), Quota: readLimit(a.text),
+		Status: f.status, Code: f.code, Type: f.kind, Param: f.param, Message: f.message,
+		RequestID: cmp.Or(RequestID(f.header), f.id), Body: boundBody(body), Quota: readLimit(f.text),
 	}
-	if a.google.quota {
-		a.google.limit.TryAgain = e.Quota.TryAgain
-		e.Quota = a.google.limit
+	if f.google.quota {
+		f.google.limit.TryAgain = e.Quota.TryAgain
+		e.Quota = f.google.limit
 	}
-	e.RetryAfter, e.HasRetryAfter, e.OddWait = retryAfter(a.header, time.Now())
+	e.RetryAfter, e.HasRetryAfter, e.OddWait = retryAfter(f.header, time.Now())
 	var sure bool
-	e.Kind, sure = verdict(a, e, own)
-	obeyShouldRetry(a, e, sure)
-	e.addWait(a)
-	e.Account = a.ofAccount(e)
-	e.exhaust(a)
+	e.Kind, sure = verdict(f, e, own)
+	obeyShouldRetry(f, e, sure)
+	e.addWait(f)
+	e.Account = f.ofAccount(e)
+	e.markExhausted(f)
 	if e.Kind == Throttled { // is it about the growth of the rate?
-		e.Slow = slices.Contains(a.words, "slow_down") ||
-			a.hasPhrase("acceleration limit", "usage increase rate", "sharp increase", "more gradually")
+		e.Slow = slices.Contains(f.words, "slow_down") ||
+			f.hasPhrase("acceleration limit", "usage increase rate", "sharp increase", "more gradually")
 	}
-	if e.Kind == Invalid && a.tooLong() {
+	if e.Kind == Invalid && f.tooLong() {
 		e.long = true
 		if _, weak := weakWords[strings.ToLower(e.Code)]; e.Code == "" || weak || e.Code == strconv.Itoa(e.Status) { // it says no more than the status
 			e.Code = tooLongCode
 		}
 	}
-	if name := a.noQuota(); name != "" && e.Kind == QuotaExhausted { // the message may speak of a rate alone
+	if name := f.zeroQuotaHeader(); name != "" && e.Kind == QuotaExhausted { // the message may speak of a rate alone
 		e.Message = clip(e.Message+": no quota for this model, its limit is 0 ("+name+")", maxMessage)
 	}
 	return e
 }
 
-// verdict returns the kind before the exceptions, and whether the provider's own
-// words say so rather than its status.
-func verdict(a *failure, e *Error, own []*Wording) (kind Kind, sure bool) {
-	if a.tooLarge(e.Quota) {
+// verdict returns the kind before X-Should-Retry and exhausted quotas are applied. It is sure if the
+// provider's words gave the kind, rather than its status.
+func verdict(f *failure, e *Error, own []*Wording) (kind Kind, sure bool) {
+	if f.tooLarge(e.Quota) {
 		return Invalid, true
 	}
 	for _, w := range own {
-		if k, ok := w.decides(a); ok {
+		if k, ok := w.kindFor(f); ok {
 			return k, true
 		}
 	}
-	if k, ok := byWords(a); ok {
+	if k, ok := byCommonWords(f); ok {
 		return k, true
 	}
 	for _, w := range own {
 		if w != nil {
-			if k, ok := w.Statuses[a.status]; ok {
+			if k, ok := w.Statuses[f.status]; ok {
 				return k, true
 			}
 		}
 	}
-	return byStatus(a, e), false
+	return byStatus(f, e), false
 }
 
-// byWords decides by the words of the whole world.
-func byWords(a *failure) (Kind, bool) {
-	for _, w := range a.words { // an empty balance outweighs all else
+// byCommonWords returns the kind by the words and phrases that are common to all providers. It
+// returns false if none of them is there.
+func byCommonWords(f *failure) (Kind, bool) {
+	for _, w := range f.words { // an empty balance outweighs all else
 		if k, _ := strongWord(w); k == QuotaExhausted {
 			return QuotaExhausted, true
 		}
 	}
-	if k, ok := byFirstPhrase(a); ok {
+	if k, ok := byStrongPhrase(f); ok {
 		return k, true
 	}
-	if a.noQuota() != "" {
+	if f.zeroQuotaHeader() != "" {
 		return QuotaExhausted, true
 	}
-	for _, w := range a.words {
+	for _, w := range f.words {
 		if k, ok := strongWord(w); ok {
 			return k, true
 		}
 	}
-	return byPhrase(a)
+	return byPhrase(f)
 }
 
 // tooLarge finds the request that is over the whole limit. It comes with the
 // status, type and code of a throttle, and would be refused for ever.
-func (a *failure) tooLarge(n QuotaNote) bool {
-	if a.status == http.StatusRequestEntityTooLarge {
+func (f *failure) tooLarge(n QuotaNote) bool {
+	if f.status == http.StatusRequestEntityTooLarge {
 		return true
 	}
-	return a.status == http.StatusTooManyRequests &&
-		(a.hasPhrase("request too large") || n.Limit > 0 && n.Requested > n.Limit)
+	return f.status == http.StatusTooManyRequests &&
+		(f.hasPhrase("request too large") || n.Limit > 0 && n.Requested > n.Limit)
 }
 
 // obeyShouldRetry applies the header by which a provider tells its own
 // libraries whether to try again. A quota, a key and a filter keep their kind
 // if their own words gave it.
-func obeyShouldRetry(a *failure, e *Error, sure bool) {
-	switch strings.TrimSpace(a.header.Get("X-Should-Retry")) {
+func obeyShouldRetry(f *failure, e *Error, sure bool) {
+	switch strings.TrimSpace(f.header.Get("X-Should-Retry")) {
 	case "true":
 		if !e.Kind.Again() && !sure {
 			e.Kind = Server
@@ -177,37 +179,38 @@ func obeyShouldRetry(a *failure, e *Error, sure bool) {
 	}
 }
 
-// addWait adds the wait from the body if no header has one.
-func (e *Error) addWait(a *failure) {
+// addWait takes the wait from the body if no header has one. It does so only for kinds that are
+// tried again.
+func (e *Error) addWait(f *failure) {
 	if e.HasRetryAfter || !e.Kind.Again() {
 		return
 	}
 	switch {
-	case a.hasWait:
-		e.RetryAfter, e.HasRetryAfter = a.wait, true
-	case a.google.hasRetry:
-		e.RetryAfter, e.HasRetryAfter = a.google.retry, true
+	case f.hasWait:
+		e.RetryAfter, e.HasRetryAfter = f.wait, true
+	case f.google.hasRetry:
+		e.RetryAfter, e.HasRetryAfter = f.google.retry, true
 	case e.Quota.TryAgain > 0:
 		e.RetryAfter, e.HasRetryAfter = e.Quota.TryAgain, true
-	case e.Kind == Throttled && !a.google.quota && a.hasPhrase("exceeded your current quota"):
+	case e.Kind == Throttled && !f.google.quota && f.hasPhrase("exceeded your current quota"):
 		e.RetryAfter, e.HasRetryAfter, e.Unclear = unclearHold, true, true
 	}
 }
 
 // ofAccount reports whether a refusal for good concerns the whole account. The quota of a model,
 // a deployment or a day does not, and neither does a 403, which may be about one model.
-func (a *failure) ofAccount(e *Error) bool {
+func (f *failure) ofAccount(e *Error) bool {
 	switch e.Kind {
 	case QuotaExhausted:
-		return a.noQuota() == "" && !a.google.daily && e.Quota.Per != "day" && !a.hasPhrase("per day", "daily", "deployment", "temporarily blocked")
+		return f.zeroQuotaHeader() == "" && !f.google.daily && e.Quota.Per != "day" && !f.hasPhrase("per day", "daily", "deployment", "temporarily blocked")
 	case Unauthorized:
-		return a.status != http.StatusForbidden
+		return f.status != http.StatusForbidden
 	}
 	return false
 }
 
-// exhaust turns a throttle that will not end soon into an exhausted quota.
-func (e *Error) exhaust(a *failure) {
+// markExhausted turns a throttle that will not end soon into an exhausted quota.
+func (e *Error) markExhausted(f *failure) {
 	if !e.Kind.Cools() {
 		return
 	}
@@ -215,9 +218,9 @@ func (e *Error) exhaust(a *failure) {
 	soon := e.HasRetryAfter && e.RetryAfter <= MaxHold
 	switch {
 	case e.HasRetryAfter && e.RetryAfter >= MaxRetryAfter,
-		e.Kind == Throttled && a.google.daily, // whose printed delay is that of the minute
+		e.Kind == Throttled && f.google.daily, // whose printed delay is that of the minute
 		e.Kind == Throttled && long && !soon,
-		e.Kind == Throttled && a.google.hasRetry && !soon:
+		e.Kind == Throttled && f.google.hasRetry && !soon:
 		e.Kind = QuotaExhausted
 	}
 }

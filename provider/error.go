@@ -113,7 +113,8 @@ func (e *Error) Error() string {
 	return strings.Join(parts, ": ")
 }
 
-// head returns the status and the provider's most telling word.
+// head returns the status and the code, or else the type, unless it only repeats the status or the
+// kind.
 func (e *Error) head() string {
 	status := ""
 	if e.Status != 0 {
@@ -147,17 +148,17 @@ func (e *Error) Is(target error) bool {
 // Without returns a copy of the error with the secrets taken out of all its texts. A cause whose
 // text has one in it is replaced, chain and all, by an error of the text without it.
 func (e *Error) Without(secrets ...string) *Error {
-	own := *e
-	for _, text := range []*string{&own.Message, &own.Code, &own.Type, &own.Param, &own.RequestID} {
+	clean := *e
+	for _, text := range []*string{&clean.Message, &clean.Code, &clean.Type, &clean.Param, &clean.RequestID} {
 		*text = RedactText(*text, secrets...)
 	}
-	own.Body = Redact(own.Body, secrets...)
-	if own.Err != nil {
-		if text := own.Err.Error(); RedactText(text, secrets...) != text {
-			own.Err = errors.New(RedactText(text, secrets...))
+	clean.Body = Redact(clean.Body, secrets...)
+	if clean.Err != nil {
+		if text := clean.Err.Error(); RedactText(text, secrets...) != text {
+			clean.Err = errors.New(RedactText(text, secrets...))
 		}
 	}
-	return &own
+	return &clean
 }
 
 // Unwrap returns the cause, nil if there is none.
@@ -209,8 +210,8 @@ func asError(err error) (*Error, bool) {
 	return nil, false
 }
 
-// clip shortens s to at most n bytes without splitting a character, and drops
-// what would break a line of a terminal or a log.
+// clip shortens s to at most n bytes without splitting a character. It replaces the characters that
+// would break a line of a terminal or a log by spaces.
 func clip(s string, n int) string {
 	if len(s) <= n && strings.IndexFunc(s, unusual) < 0 {
 		return s
@@ -244,11 +245,11 @@ func ClassifyErr(err error) *Error {
 	if e, ok := asError(err); ok {
 		return e
 	}
-	return &Error{Kind: kindOf(err), Err: err}
+	return &Error{Kind: kindOfError(err), Err: err}
 }
 
-// kindOf returns the kind of a Go error in whose chain no kind is named.
-func kindOf(err error) Kind {
+// kindOfError returns the kind of a Go error in whose chain no kind is named.
+func kindOfError(err error) Kind {
 	switch {
 	// Before the rest: net/http wraps these in errors that look like the network's.
 	case errors.Is(err, context.Canceled):
@@ -267,21 +268,21 @@ func kindOf(err error) Kind {
 // of the connection, which differ from call to call. It returns any other error unchanged.
 func Plain(err error) error {
 	var (
-		e  *Error
-		u  *url.Error
-		op *net.OpError
-		no *os.SyscallError
+		callErr    *Error
+		urlErr     *url.Error
+		opErr      *net.OpError
+		syscallErr *os.SyscallError
 	)
-	if errors.As(err, &e) && e.Err != nil && e.Status == 0 && e.Message == "" {
-		err = e.Err
+	if errors.As(err, &callErr) && callErr.Err != nil && callErr.Status == 0 && callErr.Message == "" {
+		err = callErr.Err
 	}
-	if errors.As(err, &u) {
-		err = u.Err
+	if errors.As(err, &urlErr) {
+		err = urlErr.Err
 	}
-	if errors.As(err, &op) && op.Op != "dial" && op.Op != opProxy { // of these the address is news
-		err = op.Err
-		if errors.As(err, &no) {
-			err = no.Err
+	if errors.As(err, &opErr) && opErr.Op != "dial" && opErr.Op != opProxy { // of these the address is news
+		err = opErr.Err
+		if errors.As(err, &syscallErr) {
+			err = syscallErr.Err
 		}
 	}
 	return err
@@ -304,7 +305,8 @@ func Unsent(err error) bool {
 	return errors.Is(err, ErrUnsent) || errors.As(err, &dns) || errors.As(err, &op) && (op.Op == "dial" || op.Op == opProxy)
 }
 
-// isMisconfigured finds faults that no repetition mends.
+// isMisconfigured reports whether an error would be the same at each try: of a certificate, a
+// scheme, an address.
 func isMisconfigured(err error) bool {
 	var (
 		verification *tls.CertificateVerificationError
@@ -321,34 +323,34 @@ func isMisconfigured(err error) bool {
 		isBadURL(err) || isRefusedHandshake(err)
 }
 
-// isBadURL finds the errors of a request that cannot be made. net/http has no
+// isBadURL reports whether an error says that the request cannot be made. net/http has no
 // types for the last three.
 func isBadURL(err error) bool {
 	var (
-		u      *url.Error
-		escape url.EscapeError
-		host   url.InvalidHostError
+		urlErr    *url.Error
+		escapeErr url.EscapeError
+		hostErr   url.InvalidHostError
 	)
-	if errors.As(err, &escape) || errors.As(err, &host) {
+	if errors.As(err, &escapeErr) || errors.As(err, &hostErr) {
 		return true
 	}
-	if !errors.As(err, &u) {
+	if !errors.As(err, &urlErr) {
 		return false
 	}
-	text := u.Err.Error()
-	return u.Op == "parse" || strings.Contains(text, "unsupported protocol scheme") ||
+	text := urlErr.Err.Error()
+	return urlErr.Op == "parse" || strings.Contains(text, "unsupported protocol scheme") ||
 		strings.Contains(text, "no Host in request URL") || strings.Contains(text, "invalid header field")
 }
 
-// isRefusedHandshake finds a handshake that one side ended by rule: no common
+// isRefusedHandshake reports whether one side ended the handshake by rule: no common
 // version or cipher, a client certificate missing. crypto/tls exports no type
 // for an alert over TCP; its errors begin with "tls: ". An alert that speaks of
 // a moment (internal error, bad record) is left to isTransport.
 func isRefusedHandshake(err error) bool {
-	var op *net.OpError
-	if errors.As(err, &op) && (op.Op == "remote error" || op.Op == "local error") {
-		for _, passing := range [...]string{"internal error", "bad record", "user canceled", "decode error"} {
-			if strings.Contains(op.Err.Error(), passing) {
+	var opErr *net.OpError
+	if errors.As(err, &opErr) && (opErr.Op == "remote error" || opErr.Op == "local error") {
+		for _, transient := range [...]string{"internal error", "bad record", "user canceled", "decode error"} {
+			if strings.Contains(opErr.Err.Error(), transient) {
 				return false
 			}
 		}
@@ -358,9 +360,9 @@ func isRefusedHandshake(err error) bool {
 		strings.Contains(err.Error(), "tls: no supported versions")
 }
 
-// isTransport finds the faults of the way. Any other error that http.Client.Do itself
-// returns counts as one, too: HTTP/2 and broken connections have
-// no exported types.
+// isTransport reports whether an error is a fault of the network. Any other error that
+// http.Client.Do itself returns counts as one, too: HTTP/2 and broken connections have no exported
+// types.
 func isTransport(err error) bool {
 	var (
 		network net.Error // net.OpError, DNSError, timeouts; also url.Error

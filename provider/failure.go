@@ -41,87 +41,87 @@ const maxText = 8 << 10
 // searched for in all of it. No provider's errors have a hundredth of it.
 const maxRead = 1 << 20
 
-// read parses a failed response. It accepts the error as an object, a
-// string, the first of an array, or flat at the top; prose otherwise.
+// read parses a failed response. The error may be an object, a string, the first of an array, or
+// flat at the top. Any other body counts as prose.
 func read(status int, h http.Header, body []byte) *failure {
-	a := &failure{status: status, header: h}
+	f := &failure{status: status, header: h}
 	body = bytes.TrimPrefix(bytes.TrimSpace(body), []byte("\xef\xbb\xbf"))
 	if rawjson.Valid(body) {
-		if a.isJSON = true; len(body) <= maxRead {
-			a.readJSON(rawjson.Trim(body))
+		if f.isJSON = true; len(body) <= maxRead {
+			f.readJSON(rawjson.Trim(body))
 		}
 	} else {
-		a.message = prose(body)
+		f.message = prose(body)
 	}
 	if name, _, _ := strings.Cut(h.Get("X-Amzn-Errortype"), ":"); name != "" {
-		a.addWord(name)
-		a.kind = cmp.Or(a.kind, name)
+		f.addWord(name)
+		f.kind = cmp.Or(f.kind, name)
 	}
-	a.finish()
-	return a
+	f.boundTexts()
+	return f
 }
 
 // readJSON takes the members of a JSON body. Those of an error object come first. Those next to it
 // fill in what it lacks, and add their words behind its own.
-func (a *failure) readJSON(root []byte) {
+func (f *failure) readJSON(root []byte) {
 	if isList(root) {
 		root = rawjson.First(root)
 	}
 	if node := at(root, "error"); isObject(node) {
-		a.readNode(node)
+		f.readNode(node)
 	} else {
-		a.message = cmp.Or(text(node), text(root))
+		f.message = cmp.Or(text(node), text(root))
 	}
 	// The members next to the error, or the error's own where it is flat.
-	a.code = cmp.Or(a.code, codeText(at(root, "code")))
-	a.message = cmp.Or(a.message, messageOf(root))
-	a.param = cmp.Or(a.param, codeText(at(root, "param")))
-	a.id = codeText(at(root, "request_id")) // Anthropic
-	a.addWord(codeText(at(root, "code")))
-	a.addWord(codeText(at(root, "reason"))) // Novita
-	a.addWord(codeText(at(root, "error_type")))
+	f.code = cmp.Or(f.code, codeText(at(root, "code")))
+	f.message = cmp.Or(f.message, messageOf(root))
+	f.param = cmp.Or(f.param, codeText(at(root, "param")))
+	f.id = codeText(at(root, "request_id")) // Anthropic
+	f.addWord(codeText(at(root, "code")))
+	f.addWord(codeText(at(root, "reason"))) // Novita
+	f.addWord(codeText(at(root, "error_type")))
 	if kind := codeText(at(root, "type")); kind != "error" { // Anthropic's envelope
-		a.addWord(kind)
-		a.kind = cmp.Or(a.kind, kind)
+		f.addWord(kind)
+		f.kind = cmp.Or(f.kind, kind)
 	}
 	if name := codeText(at(root, "__type")); name != "" { // AWS: "namespace#Name"
 		name = name[strings.LastIndexByte(name, '#')+1:]
-		a.addWord(name)
-		a.kind = cmp.Or(a.kind, name)
+		f.addWord(name)
+		f.kind = cmp.Or(f.kind, name)
 	}
 }
 
 // readNode reads an error object.
-func (a *failure) readNode(e []byte) {
-	a.code, a.kind = codeText(at(e, "code")), cmp.Or(codeText(at(e, "type")), codeText(at(e, "status")))
-	a.param, a.message = codeText(at(e, "param")), messageOf(e)
+func (f *failure) readNode(node []byte) {
+	f.code, f.kind = codeText(at(node, "code")), cmp.Or(codeText(at(node, "type")), codeText(at(node, "status")))
+	f.param, f.message = codeText(at(node, "param")), messageOf(node)
 	for _, path := range [...]string{
 		"metadata.reason", "metadata.limit_source", // OpenRouter
 		"code", "innererror.code", "details.error_code", "type", "error_type", "metadata.error_type", "status",
 	} {
-		a.addWord(codeText(at(e, path)))
+		f.addWord(codeText(at(node, path)))
 	}
-	a.readWait(at(e, "metadata"))
+	f.readWait(at(node, "metadata"))
 	// OpenRouter passes on the prose of its upstream.
-	a.text = text(at(e, "metadata.raw"))
-	if isList(at(e, "metadata.reasons")) && at(e, "metadata.flagged_input") != nil {
-		a.addWord("moderation")
+	f.text = text(at(node, "metadata.raw"))
+	if isList(at(node, "metadata.reasons")) && at(node, "metadata.flagged_input") != nil {
+		f.addWord("moderation")
 	}
-	if details := at(e, "details"); isList(details) { // Anthropic's is an object
-		a.google = readGoogle(details)
+	if details := at(node, "details"); isList(details) { // Anthropic's is an object
+		f.google = readGoogle(details)
 	}
-	for _, reason := range a.google.reasons {
-		a.addWord(reason)
+	for _, reason := range f.google.reasons {
+		f.addWord(reason)
 	}
 }
 
 // readWait reads the wait that OpenRouter puts into the body, and not always into a
 // header: in seconds, or as its upstream's header.
-func (a *failure) readWait(metadata []byte) {
-	a.wait, a.hasWait = waitIn(at(metadata, "retry_after_seconds"))
-	for w := rawjson.WalkIn(at(metadata, "headers")); !a.hasWait && w.Next(); {
+func (f *failure) readWait(metadata []byte) {
+	f.wait, f.hasWait = waitIn(at(metadata, "retry_after_seconds"))
+	for w := rawjson.WalkIn(at(metadata, "headers")); !f.hasWait && w.Next(); {
 		if value := w.Skip(); strings.EqualFold(string(w.Name), "Retry-After") {
-			a.wait, a.hasWait = waitIn(value)
+			f.wait, f.hasWait = waitIn(value)
 		}
 	}
 }
@@ -132,27 +132,27 @@ func waitIn(v []byte) (time.Duration, bool) {
 	return bounded(x), ok && x >= 0
 }
 
-func (a *failure) addWord(w string) {
+func (f *failure) addWord(w string) {
 	if w != "" {
-		a.words = append(a.words, strings.ToLower(w))
+		f.words = append(f.words, strings.ToLower(w))
 	}
 }
 
-// finish bounds the texts and makes the one that is searched.
-func (a *failure) finish() {
-	text := a.message
-	if a.text != "" {
-		text += "\n" + a.text
-		a.message += ": " + a.text
+// boundTexts clips the message, and joins all prose in small letters for searches by phrase.
+func (f *failure) boundTexts() {
+	text := f.message
+	if f.text != "" {
+		text += "\n" + f.text
+		f.message += ": " + f.text
 	}
-	a.text = strings.ToLower(text[:min(len(text), maxText)])
-	a.message = clip(a.message, maxMessage)
+	f.text = strings.ToLower(text[:min(len(text), maxText)])
+	f.message = clip(f.message, maxMessage)
 }
 
 // hasPhrase reports whether the prose contains any of the phrases.
-func (a *failure) hasPhrase(phrases ...string) bool {
+func (f *failure) hasPhrase(phrases ...string) bool {
 	for _, p := range phrases {
-		if strings.Contains(a.text, p) {
+		if strings.Contains(f.text, p) {
 			return true
 		}
 	}
@@ -161,9 +161,9 @@ func (a *failure) hasPhrase(phrases ...string) bool {
 
 // messageOf finds the prose of an error object: providers call it message,
 // detail, or Message; FastAPI's detail is a list, DeepInfra's an object with an error.
-func messageOf(e []byte) string {
+func messageOf(node []byte) string {
 	for _, path := range [...]string{"message", "Message", "detail", "detail.0.msg", "msg", "error_description"} {
-		v := at(e, path)
+		v := at(node, path)
 		if prose := cmp.Or(text(v), text(rawjson.First(v)), text(at(v, "message")), text(at(v, "error"))); prose != "" {
 			return prose
 		}
@@ -193,7 +193,8 @@ func text(value []byte) string {
 
 func isList(value []byte) bool { return len(value) > 0 && value[0] == '[' }
 
-// codeText returns a code or type as text, clipped to maxWord. Providers send it as a string or as a number.
+// codeText returns a code or type as text, clipped to maxWord. Providers send it as a string or as
+// a number.
 func codeText(v []byte) string {
 	if len(v) > 0 && (v[0] == '-' || v[0] >= '0' && v[0] <= '9') {
 		return clip(string(v), maxWord)
@@ -201,7 +202,8 @@ func codeText(v []byte) string {
 	return clip(text(v), maxWord)
 }
 
-// prose makes a message of a body that is not JSON: an HTML page by its title.
+// prose returns the message for a body that is not JSON: the title of an HTML page, or else the
+// beginning of the body.
 func prose(body []byte) string {
 	if len(body) == 0 || body[0] != '<' {
 		return string(body[:min(len(body), maxText)])
@@ -241,23 +243,24 @@ var units = map[string]time.Duration{
 	"second": time.Second, "minute": time.Minute, "hour": time.Hour, "day": 24 * time.Hour,
 }
 
-// readLimit reads a limit off a message in lower case.
+// readLimit reads the figures of a limit from a message in small letters.
 func readLimit(text string) QuotaNote {
-	var n QuotaNote
-	n.Limit = limitNumber(quotaLimit, text)
-	n.Used = limitNumber(quotaUsed, text)
-	n.Requested = limitNumber(quotaRequested, text)
-	if m := quotaPer.FindStringSubmatch(text); m != nil {
-		n.Per = periods[m[1]+m[2]]
+	var note QuotaNote
+	note.Limit = limitNumber(quotaLimit, text)
+	note.Used = limitNumber(quotaUsed, text)
+	note.Requested = limitNumber(quotaRequested, text)
+	if match := quotaPer.FindStringSubmatch(text); match != nil {
+		note.Per = periods[match[1]+match[2]]
 	}
-	if m := quotaOn.FindStringSubmatch(text); m != nil {
-		n.On = dimensionOf(m[1], m[2])
+	if match := quotaOn.FindStringSubmatch(text); match != nil {
+		note.On = dimensionOf(match[1], match[2])
 	}
-	n.TryAgain = limitWait(text)
-	return n
+	note.TryAgain = limitWait(text)
+	return note
 }
 
-// dimensionOf returns the dimension of a limit that a message names: requests, or tokens of the given side ("" for both sides).
+// dimensionOf returns the dimension of a limit that a message names: requests, or tokens of the
+// given side ("" for both sides).
 func dimensionOf(side, unit string) Dimension {
 	switch {
 	case unit == "request":
@@ -270,33 +273,34 @@ func dimensionOf(side, unit string) Dimension {
 	return Tokens
 }
 
+// limitNumber returns the number that an expression finds in a message, 0 if it finds none.
 func limitNumber(re *regexp.Regexp, text string) float64 {
-	m := re.FindStringSubmatch(text)
-	if m == nil {
+	match := re.FindStringSubmatch(text)
+	if match == nil {
 		return 0
 	}
-	x, _ := quantity(strings.ReplaceAll(m[1], ",", ""))
-	return x
+	value, _ := quantity(strings.ReplaceAll(match[1], ",", ""))
+	return value
 }
 
 // limitWait reads "try again in 1m2.5s" or "retry after 6 seconds".
 func limitWait(text string) time.Duration {
-	m := quotaAgain.FindStringSubmatch(text)
-	if m == nil {
+	match := quotaAgain.FindStringSubmatch(text)
+	if match == nil {
 		return 0
 	}
-	if m[1] != "" {
-		d, err := time.ParseDuration(m[1])
+	if match[1] != "" {
+		wait, err := time.ParseDuration(match[1])
 		if err != nil {
 			return 0
 		}
-		return min(max(d, 0), MaxRetryAfter)
+		return min(max(wait, 0), MaxRetryAfter)
 	}
-	x, err := strconv.ParseFloat(m[2], 64)
+	number, err := strconv.ParseFloat(match[2], 64)
 	if err != nil {
 		return 0
 	}
-	return bounded(x * units[m[3]].Seconds())
+	return bounded(number * units[match[3]].Seconds())
 }
 
 // googleDetails holds the contents of Google's error details.
@@ -317,14 +321,14 @@ func readGoogle(details []byte) googleDetails {
 	var g googleDetails
 	seen := 0
 	for w := rawjson.WalkIn(details); w.Next() && seen < maxDetails; seen++ {
-		d := w.Skip()
-		switch kind := text(at(d, "@type")); {
+		detail := w.Skip()
+		switch kind := text(at(detail, "@type")); {
 		case strings.HasSuffix(kind, "google.rpc.RetryInfo"):
-			g.retry, g.hasRetry = googleDelay(text(at(d, "retryDelay")))
+			g.retry, g.hasRetry = googleDelay(text(at(detail, "retryDelay")))
 		case strings.HasSuffix(kind, "google.rpc.QuotaFailure"):
-			g.readQuota(at(d, "violations"))
+			g.readQuota(at(detail, "violations"))
 		case strings.HasSuffix(kind, "google.rpc.ErrorInfo"):
-			g.reasons = append(g.reasons, codeText(at(d, "reason")))
+			g.reasons = append(g.reasons, codeText(at(detail, "reason")))
 		}
 	}
 	return g
@@ -335,30 +339,30 @@ func readGoogle(details []byte) googleDetails {
 func (g *googleDetails) readQuota(violations []byte) {
 	seen := 0
 	for w := rawjson.WalkIn(violations); w.Next() && seen < maxDetails; seen++ {
-		v := w.Skip()
-		id := strings.ToLower(text(at(v, "quotaId")))
+		violation := w.Skip()
+		id := strings.ToLower(text(at(violation, "quotaId")))
 		if id == "" {
 			continue
 		}
 		daily := strings.Contains(id, "perday") || strings.Contains(id, "daily")
 		if !g.quota || (daily && !g.daily) {
-			g.limit = googleLimit(v, daily)
+			g.limit = googleLimit(violation, daily)
 		}
 		g.quota, g.daily = true, g.daily || daily
 	}
 }
 
 // googleLimit returns the limit of one of Google's quota violations, by the day or by the minute.
-func googleLimit(v []byte, daily bool) QuotaNote {
-	n := QuotaNote{Per: "min", On: Requests}
-	n.Limit, _ = quantity(codeText(at(v, "quotaValue")))
+func googleLimit(violation []byte, daily bool) QuotaNote {
+	note := QuotaNote{Per: "min", On: Requests}
+	note.Limit, _ = quantity(codeText(at(violation, "quotaValue")))
 	if daily {
-		n.Per = "day"
+		note.Per = "day"
 	}
-	if strings.Contains(text(at(v, "quotaMetric")), "token") {
-		n.On = InputTokens
+	if strings.Contains(text(at(violation, "quotaMetric")), "token") {
+		note.On = InputTokens
 	}
-	return n
+	return note
 }
 
 func googleDelay(s string) (time.Duration, bool) {

@@ -123,40 +123,40 @@ var limitFamilies = []limitHeaders{
 // compared with the response's own Date, or with now if it has none.
 func RateLimits(h http.Header, now time.Time) []RateLimit { return limitsIn(h, now, false) }
 
-// limitsIn does the work of RateLimits. With zeros it also returns limits of 0.
-func limitsIn(h http.Header, now time.Time, zeros bool) []RateLimit {
+// limitsIn does the work of RateLimits. If withZeros is true, it also returns limits of 0.
+func limitsIn(h http.Header, now time.Time, withZeros bool) []RateLimit {
 	var out []RateLimit
-	for there := familiesIn(h); there != 0; there &= there - 1 {
-		names := &limitFamilies[bits.TrailingZeros64(there)]
+	for present := familiesIn(h); present != 0; present &= present - 1 {
+		names := &limitFamilies[bits.TrailingZeros64(present)]
 		if names.last && slices.ContainsFunc(out, func(l RateLimit) bool { return l.On == names.on }) {
 			continue
 		}
-		limit, ok := quantity(first(h, names.limit))
-		if !ok || limit == 0 && !zeros {
+		limit, ok := quantity(headerValue(h, names.limit))
+		if !ok || limit == 0 && !withZeros {
 			continue
 		}
-		remaining, ok := quantity(first(h, names.remaining))
+		remaining, ok := quantity(headerValue(h, names.remaining))
 		if limit > 0 && !ok || remaining > limit {
 			continue
 		}
-		r := RateLimit{On: names.on, Limit: limit, Remaining: remaining, Family: names.family}
-		r.Reset, r.HasReset = parseReset(first(h, names.reset), h, now)
-		out = append(out, r)
+		found := RateLimit{On: names.on, Limit: limit, Remaining: remaining, Family: names.family}
+		found.Reset, found.HasReset = parseReset(headerValue(h, names.reset), h, now)
+		out = append(out, found)
 	}
 	return out
 }
 
 // familiesIn returns the limitFamilies whose limit is there, a bit for each. Walking through the
 // headers once costs less than asking for two dozen that are not there.
-func familiesIn(h http.Header) (there uint64) {
+func familiesIn(h http.Header) (present uint64) {
 	for name := range h {
 		if strings.Contains(name, limitMark) {
 			if i, known := limitPlaces[name]; known {
-				there |= 1 << i
+				present |= 1 << i
 			}
 		}
 	}
-	return there
+	return present
 }
 
 // limitMark is part of the name of every family's limit, in canonical form. The names for the
@@ -174,9 +174,9 @@ func placesOf(families []limitHeaders) map[string]int {
 	return places
 }
 
-// first is h.Get for a name that is canonical already: checking that again costs
+// headerValue is h.Get for a name that is canonical already: checking that again costs
 // more than the look-up.
-func first(h http.Header, canonical string) string {
+func headerValue(h http.Header, canonical string) string {
 	if v := h[canonical]; len(v) > 0 {
 		return v[0]
 	}
@@ -213,30 +213,30 @@ func ParseRetryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 	return wait, named
 }
 
-// retryAfter does the work of ParseRetryAfter. It also returns, in odd, the header whose wait is
-// unreadable or impossible, "" if there is none.
+// retryAfter does the work of ParseRetryAfter. In unusable it returns the header whose wait cannot
+// be read or is impossible, "" if there is none.
 func retryAfter(h http.Header, now time.Time) (wait time.Duration, named bool, unusable string) {
-	millis := strings.TrimSpace(first(h, "Retry-After-Ms"))
+	millis := strings.TrimSpace(headerValue(h, "Retry-After-Ms"))
 	if ms, ok := number(millis); ok {
 		if wait, named = plausibleWait(ms / 1000); named {
 			return wait, true, ""
 		}
 	}
-	s := strings.TrimSpace(first(h, "Retry-After"))
+	seconds := strings.TrimSpace(headerValue(h, "Retry-After"))
 	switch {
-	case s == "" && millis == "":
+	case seconds == "" && millis == "":
 		return 0, false, ""
-	case s == "":
+	case seconds == "":
 		return 0, false, clip("retry-after-ms: "+millis, maxOdd)
 	}
-	if x, ok := number(s); ok {
+	if x, ok := number(seconds); ok {
 		wait, named = plausibleWait(x)
-	} else if at, err := http.ParseTime(s); err == nil {
+	} else if at, err := http.ParseTime(seconds); err == nil {
 		wait = max(0, at.Sub(serverNow(h, now)))
 		named = wait <= MaxRetryAfter
 	}
 	if !named {
-		return 0, false, clip("retry-after: "+s, maxOdd)
+		return 0, false, clip("retry-after: "+seconds, maxOdd)
 	}
 	return wait, true, ""
 }
@@ -262,9 +262,9 @@ func bounded(seconds float64) time.Duration {
 	return time.Duration(seconds * float64(time.Second))
 }
 
-// serverNow returns the server's clock as the response shows it, else now.
+// serverNow returns the time of the server, as the response's Date shows it; now if there is no Date.
 func serverNow(h http.Header, now time.Time) time.Time {
-	if date := first(h, "Date"); date != "" {
+	if date := headerValue(h, "Date"); date != "" {
 		if t, err := http.ParseTime(date); err == nil {
 			return t
 		}
@@ -274,20 +274,20 @@ func serverNow(h http.Header, now time.Time) time.Time {
 
 // parseReset reads a reset in any of its forms: a duration (6m0s), seconds, a
 // Unix time in seconds or milliseconds, RFC 3339, an HTTP date.
-func parseReset(s string, h http.Header, now time.Time) (time.Duration, bool) {
-	s = strings.TrimSpace(s)
-	if s == "" || len(s) > 64 {
+func parseReset(value string, h http.Header, now time.Time) (time.Duration, bool) {
+	value = strings.TrimSpace(value)
+	if value == "" || len(value) > 64 {
 		return 0, false
 	}
-	if x, ok := number(s); ok {
+	if x, ok := number(value); ok {
 		return resetNumber(x, h, now)
 	}
-	if d, err := time.ParseDuration(s); err == nil {
+	if d, err := time.ParseDuration(value); err == nil {
 		return d, d >= 0 && d <= maxReset
 	}
-	at, err := time.Parse(time.RFC3339, s)
+	at, err := time.Parse(time.RFC3339, value)
 	if err != nil {
-		if at, err = http.ParseTime(s); err != nil {
+		if at, err = http.ParseTime(value); err != nil {
 			return 0, false
 		}
 	}

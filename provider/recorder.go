@@ -106,8 +106,8 @@ func RecorderFrom(ctx context.Context) *Recorder {
 	return r
 }
 
-// locked runs a change of the Recorder under its lock; a nil Recorder has nothing to change.
-func (r *Recorder) locked(change func()) {
+// withLock runs a change of the Recorder under its lock. On a nil Recorder it does nothing.
+func (r *Recorder) withLock(change func()) {
 	if r == nil {
 		return
 	}
@@ -139,19 +139,19 @@ func (r *Recorder) Response(status int, h http.Header) {
 // Usage adds the tokens of one call. Once it is called, the usage that Transport has read from
 // answers of the attempt does not count.
 func (r *Recorder) Usage(u Usage) {
-	r.locked(func() { r.record.Usage, r.record.HasUsage = r.record.Usage.Add(u), true })
+	r.withLock(func() { r.record.Usage, r.record.HasUsage = r.record.Usage.Add(u), true })
 }
 
 // Cut records that the answer of the last call was cut off: the body broke, or a stream ended
 // before its end. The usage that it reported is doubtful then, see [Record.Doubtful].
-func (r *Recorder) Cut() { r.locked(func() { r.record.Cut = true }) }
+func (r *Recorder) Cut() { r.withLock(func() { r.record.Cut = true }) }
 
 // Unsent records that the last call did not leave: no connection was there to write it to.
-func (r *Recorder) Unsent() { r.locked(func() { r.record.Sent = false }) }
+func (r *Recorder) Unsent() { r.withLock(func() { r.record.Sent = false }) }
 
 // Finish records why the answer ended, as one line of at most 256 bytes.
 func (r *Recorder) Finish(reason string) {
-	r.locked(func() { r.record.Finish = clip(reason, maxWord) })
+	r.withLock(func() { r.record.Finish = clip(reason, maxWord) })
 }
 
 // SetClock gives the attempt a clock, before its function runs.
@@ -160,7 +160,7 @@ func (r *Recorder) SetClock(c Clock) { r.clock = c }
 // AnswerBegins stops the attempt's clock: the first byte of a stream has come. From then on
 // the stream's own silence ends it, and its length does not.
 func (r *Recorder) AnswerBegins() {
-	r.locked(func() {
+	r.withLock(func() {
 		if r.clock != nil {
 			r.clock.AnswerBegins()
 			r.clock = nil
@@ -170,7 +170,7 @@ func (r *Recorder) AnswerBegins() {
 
 // Close takes the clock away at the end of an attempt: a goroutine that the attempt left
 // behind would stop the clock of the next one.
-func (r *Recorder) Close() { r.locked(func() { r.clock = nil }) }
+func (r *Recorder) Close() { r.withLock(func() { r.clock = nil }) }
 
 // Snapshot returns the record so far. It does not change while the
 // Recorder goes on.
@@ -189,7 +189,7 @@ func (r *Recorder) Snapshot() Record {
 	}
 	for _, secrets := range [...][]string{r.secrets, r.hidden} {
 		if len(rec.ErrorBody) > 0 {
-			rec.ErrorBody = bytes.Clone(bound(Redact(rec.ErrorBody, secrets...)))
+			rec.ErrorBody = bytes.Clone(boundBody(Redact(rec.ErrorBody, secrets...)))
 		}
 		rec.RequestID = RedactText(rec.RequestID, secrets...)
 		rec.Finish = RedactText(rec.Finish, secrets...)
@@ -201,12 +201,12 @@ func (r *Recorder) Snapshot() Record {
 // Authorization, need not be named.
 func (r *Recorder) Hide(secrets ...string) {
 	if len(secrets) > 0 {
-		r.locked(func() { r.hidden = secrets })
+		r.withLock(func() { r.hidden = secrets })
 	}
 }
 
-// answered records what Transport has read from a good answer.
-func (r *Recorder) answered(reply *Reply) {
+// addAnswer records the usage and the finish reason that Transport has read from a good answer.
+func (r *Recorder) addAnswer(reply *Reply) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.answer == nil {
@@ -221,7 +221,7 @@ func (r *Recorder) answered(reply *Reply) {
 // sent records that a request goes out, with the credentials that no record of
 // its answer may repeat.
 func (r *Recorder) sent(req *http.Request) {
-	r.locked(func() {
+	r.withLock(func() {
 		r.record.Sent, r.record.Cut, r.record.refused = true, false, false
 		r.secrets = appendCredentials(r.room[:0], req)
 	})
@@ -229,14 +229,14 @@ func (r *Recorder) sent(req *http.Request) {
 
 // errorBody records a piece of a failed answer's body, up to MaxErrorBody in all.
 func (r *Recorder) errorBody(p []byte) {
-	r.locked(func() {
+	r.withLock(func() {
 		room := MaxErrorBody - len(r.record.ErrorBody)
 		r.record.ErrorBody = append(r.record.ErrorBody, p[:min(room, len(p))]...)
 	})
 }
 
-// bound cuts a body to MaxErrorBody; an empty one is nil.
-func bound(body []byte) []byte {
+// boundBody cuts a body to MaxErrorBody; an empty one is nil.
+func boundBody(body []byte) []byte {
 	switch {
 	case len(body) == 0:
 		return nil

@@ -35,12 +35,13 @@ func Redact(body []byte, secrets ...string) []byte {
 	return body
 }
 
+// redactOne takes one spelling of a secret out of body, and the beginning of one at its end.
 func redactOne(body []byte, secret string) []byte {
-	if mayHold(body, secret) && isSecret(secret) {
+	if mayContain(body, secret) && isSecret(secret) {
 		body = replaceSecret(body, secret)
 	}
-	if mayEndIn(body, secret) && isSecret(secret) {
-		body = cutBeginning(body, secret)
+	if mayEndInside(body, secret) && isSecret(secret) {
+		body = cutPartialSecret(body, secret)
 	}
 	return body
 }
@@ -70,9 +71,9 @@ func isSecret(s string) bool { return len(s) >= minSecret && strings.Trim(s, "01
 // to be found in nothing else, and no longer than processors compare at once.
 const rareEnd = 31
 
-// mayHold returns false for nearly all that holds no secret, and costs a call little. JSON has
+// mayContain is a cheap test, which returns false for nearly every body without the secret. JSON has
 // no need to escape the characters of keys, but it may.
-func mayHold(body []byte, secret string) bool {
+func mayContain(body []byte, secret string) bool {
 	return bytes.Contains(body, []byte(secret[max(0, len(secret)-rareEnd):])) ||
 		bytes.Contains(body, []byte(`\u00`)) ||
 		strings.IndexByte(secret, '/') >= 0 && bytes.Contains(body, []byte(`\/`))
@@ -85,11 +86,11 @@ func replaceSecret(body []byte, secret string) []byte {
 	var out []byte
 	rest := body
 	for i := 0; i < len(rest); i++ {
-		n, matched := spelled(rest[i:], secret)
+		n, matched := matchSpelling(rest[i:], secret)
 		if matched < len(secret) {
 			continue
 		}
-		out = append(append(out, beforeEscaped(rest[:i])...), redacted...)
+		out = append(append(out, dropEscape(rest[:i])...), redacted...)
 		rest, i = rest[i+n:], -1
 	}
 	if out == nil {
@@ -98,23 +99,23 @@ func replaceSecret(body []byte, secret string) []byte {
 	return append(out, rest...)
 }
 
-// beforeEscaped returns text without a backslash at its end that would escape the next byte.
-func beforeEscaped(text []byte) []byte {
+// dropEscape returns text without a backslash at its end that would escape the next byte.
+func dropEscape(text []byte) []byte {
 	if slashes := len(text) - len(bytes.TrimRight(text, `\`)); slashes%2 == 1 {
 		return text[:len(text)-1]
 	}
 	return text
 }
 
-// spelled returns how many bytes of text, from its beginning, spell the secret, and how many
-// characters of the secret they spell.
-func spelled(text []byte, secret string) (n, matched int) {
+// matchSpelling compares the beginning of text with the secret. It returns the number of bytes that
+// spell a part of the secret, and the number of characters that they spell.
+func matchSpelling(text []byte, secret string) (n, matched int) {
 	for matched < len(secret) {
-		one := spelledByte(text[n:], secret[matched])
-		if one == 0 {
+		size := matchByte(text[n:], secret[matched])
+		if size == 0 {
 			break
 		}
-		n += one
+		n += size
 		matched++
 	}
 	return n, matched
@@ -123,9 +124,9 @@ func spelled(text []byte, secret string) (n, matched int) {
 // maxSlashes is the largest number of backslashes in an escape: JSON within JSON, three times over.
 const maxSlashes = 8
 
-// spelledByte returns how many bytes of text, from its beginning, spell c: one, or those of
-// an escape with as many backslashes as it takes; 0 if they spell something else.
-func spelledByte(text []byte, c byte) int {
+// matchByte returns the number of bytes that spell c at the beginning of text: one, or those of
+// an escape with any number of backslashes; 0 if they spell something else.
+func matchByte(text []byte, c byte) int {
 	switch {
 	case len(text) == 0:
 		return 0
@@ -148,8 +149,9 @@ func spelledByte(text []byte, c byte) int {
 	return 0
 }
 
-// mayEndIn returns false for whole JSON: neither keys nor escapes have its last bytes.
-func mayEndIn(body []byte, secret string) bool {
+// mayEndInside reports whether body may end within the secret. It returns false for whole JSON:
+// neither keys nor escapes have its last bytes.
+func mayEndInside(body []byte, secret string) bool {
 	if len(body) == 0 {
 		return false
 	}
@@ -157,11 +159,11 @@ func mayEndIn(body []byte, secret string) bool {
 	return strings.IndexByte(secret, last) >= 0 || strings.IndexByte(`\u0123456789abcdefABCDEF`, last) >= 0
 }
 
-// cutBeginning takes the beginning of a secret, of at least minSecret bytes, off
-// the end of a body.
-func cutBeginning(body []byte, secret string) []byte {
+// cutPartialSecret cuts off the end of a body where a secret begins there. At least minSecret bytes
+// of the secret must be there.
+func cutPartialSecret(body []byte, secret string) []byte {
 	for i := max(0, len(body)-(maxSlashes+5)*len(secret)); i < len(body); i++ {
-		if n, matched := spelled(body[i:], secret); matched >= minSecret && isCut(body[i+n:]) {
+		if n, matched := matchSpelling(body[i:], secret); matched >= minSecret && isCut(body[i+n:]) {
 			return body[:i]
 		}
 	}
@@ -197,16 +199,16 @@ func hasCredentials(h http.Header) bool {
 	return false
 }
 
-// appendCredentials appends a request's proofs of who sends it.
+// appendCredentials appends the secrets in a request's headers and query.
 func appendCredentials(out []string, req *http.Request) []string {
 	if hasCredentials(req.Header) {
 		for _, name := range credentialHeaders {
-			for _, v := range req.Header[name] {
+			for _, value := range req.Header[name] {
 				// "Bearer KEY": an echo may have the key alone.
-				if _, key, ok := strings.Cut(v, " "); ok {
-					v = key
+				if _, key, ok := strings.Cut(value, " "); ok {
+					value = key
 				}
-				out = append(out, v)
+				out = append(out, value)
 			}
 		}
 	}
@@ -215,8 +217,8 @@ func appendCredentials(out []string, req *http.Request) []string {
 	}
 	for name, values := range req.URL.Query() {
 		if credentialParameters[strings.ToLower(name)] {
-			for _, v := range values {
-				out = append(out, v, url.QueryEscape(v)) // as it is, and as in the URL
+			for _, value := range values {
+				out = append(out, value, url.QueryEscape(value)) // as it is, and as in the URL
 			}
 		}
 	}

@@ -138,7 +138,7 @@ func RefuseForeignRedirect(req *http.Request, via []*http.Request) error {
 	case len(via) >= maxRedirects:
 		refused.why = "too many redirects"
 	case origin(req.URL) != origin(first.URL):
-		refused = RedirectError{Foreign: true, why: elsewhere(req.URL, first.URL)}
+		refused = RedirectError{Foreign: true, why: redirectText(req.URL, first.URL)}
 	case req.Method != first.Method:
 		refused.why = clip("redirect to "+req.URL.Path+", which drops the request's body, refused", maxWord)
 	default:
@@ -156,8 +156,8 @@ type RedirectError struct {
 // Error names the address that the redirect leads to.
 func (e *RedirectError) Error() string { return e.why }
 
-// elsewhere says where a refused redirect leads.
-func elsewhere(to, from *url.URL) string {
+// redirectText returns a sentence about a refused redirect that names the place it leads to.
+func redirectText(to, from *url.URL) string {
 	switch {
 	case to.Hostname() != from.Hostname():
 		return "redirect to another host refused: " + origin(to)
@@ -199,8 +199,8 @@ func (t *Transport) watch(resp *http.Response, rec *Recorder) {
 // maybeJSON reports whether a body may be JSON as it comes: some servers name no type, or
 // a text's. A body that its reader must unpack is not.
 func maybeJSON(h http.Header) bool {
-	kind := first(h, "Content-Type")
-	return first(h, "Content-Encoding") == "" &&
+	kind := headerValue(h, "Content-Type")
+	return headerValue(h, "Content-Encoding") == "" &&
 		(kind == "" || strings.Contains(kind, "json") || strings.HasPrefix(kind, "text/plain"))
 }
 
@@ -224,9 +224,9 @@ type goodBody struct {
 	rec    *Recorder
 	status int
 
-	mu   sync.Mutex // a body may be closed while it is read
-	kept []byte
-	long bool // it is too long to be kept
+	mu      sync.Mutex // a body may be closed while it is read
+	kept    []byte
+	tooLong bool // it is too long to be kept
 }
 
 func (b *goodBody) Read(p []byte) (int, error) {
@@ -241,20 +241,20 @@ func (b *goodBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// keep adds bytes that were read to those before; an answer over MaxHeard is not kept at all. At
+// keep adds the bytes that were read to those before. An answer over MaxHeard is not kept at all. At
 // the end the Recorder gets the answer, if it is good or reports a usage.
-func (b *goodBody) keep(p []byte, last bool) {
+func (b *goodBody) keep(data []byte, last bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.long = b.long || len(b.kept)+len(p) > MaxHeard; b.long {
+	if b.tooLong = b.tooLong || len(b.kept)+len(data) > MaxHeard; b.tooLong {
 		b.kept = nil
 		return
 	}
-	if b.kept = append(b.kept, p...); !last {
+	if b.kept = append(b.kept, data...); !last {
 		return
 	}
 	if reply, e := ReplyOf(b.status, nil, b.kept); e == nil || reply.HasUsage {
-		b.rec.answered(&reply)
+		b.rec.addAnswer(&reply)
 	}
 	b.kept = nil // so that nothing is passed on a second time
 }

@@ -29,32 +29,32 @@ type Usage struct {
 
 // Add returns the sum of both. The sum has a told cost if each part has one, and a tier if
 // both have the same.
-func (u Usage) Add(v Usage) Usage {
+func (u Usage) Add(other Usage) Usage {
 	switch (Usage{}) {
 	case u:
-		return v
-	case v:
+		return other
+	case other:
 		return u
 	}
-	if u.HasTold = u.HasTold && v.HasTold; u.HasTold {
-		u.Told = plus(u.Told, v.Told)
+	if u.HasTold = u.HasTold && other.HasTold; u.HasTold {
+		u.Told = addCapped(u.Told, other.Told)
 	} else {
 		u.Told = 0
 	}
-	if u.Tier != v.Tier {
+	if u.Tier != other.Tier {
 		u.Tier = MixedTier
 	}
-	u.LongWriteTokens += v.LongWriteTokens
-	u.InputTokens += v.InputTokens
-	u.OutputTokens += v.OutputTokens
-	u.CachedTokens += v.CachedTokens
-	u.CacheWriteTokens += v.CacheWriteTokens
-	u.ReasoningTokens += v.ReasoningTokens
+	u.LongWriteTokens += other.LongWriteTokens
+	u.InputTokens += other.InputTokens
+	u.OutputTokens += other.OutputTokens
+	u.CachedTokens += other.CachedTokens
+	u.CacheWriteTokens += other.CacheWriteTokens
+	u.ReasoningTokens += other.ReasoningTokens
 	return u
 }
 
-// plus returns the sum of two costs, or the highest that fits.
-func plus(a, b int64) int64 {
+// addCapped returns the sum of two costs, or the highest that fits.
+func addCapped(a, b int64) int64 {
 	if a > math.MaxInt64-b {
 		return math.MaxInt64
 	}
@@ -81,7 +81,7 @@ type counts struct {
 	cached               int64 // read from a cache, as a part of the input
 	writtenIn            int64 // to a cache, as a part of the input
 	read, written        int64 // from and to a cache, by names that may mean tokens outside the input
-	long                 int64 // written to a cache for an hour
+	longWrites           int64 // written to a cache for an hour
 
 	cost, upstream, ticks []byte // what it cost, in the words of three providers
 	ownKey                bool   // OpenRouter: upstream comes on top of cost
@@ -89,22 +89,22 @@ type counts struct {
 }
 
 // tokens returns the usage of an answer, false if it reports none.
-func (l *answer) tokens() (Usage, bool) {
+func (a *answer) tokens() (Usage, bool) {
 	var c counts
-	c.readFrom(l.usage)
+	c.readFrom(a.usage)
 	if !c.known {
-		c.readFrom(l.metadata)
+		c.readFrom(a.metadata)
 	}
-	if c.total > 0 && c.input+c.output == 0 && l.onlyReads() { // Jina, Voyage
+	if c.total > 0 && c.input+c.output == 0 && a.isScoresOnly() { // Jina, Voyage
 		c.input, c.known = c.total, true
 	}
-	if !c.known && l.count != nil { // Ollama; a prompt that was cached is not counted
-		c.input, c.output, c.known = tokenCount(l.promptCount), tokenCount(l.count), true
+	if !c.known && a.count != nil { // Ollama; a prompt that was cached is not counted
+		c.input, c.output, c.known = tokenCount(a.promptCount), tokenCount(a.count), true
 	}
-	if l.tier != nil {
-		c.tier = l.tier
+	if a.tier != nil {
+		c.tier = a.tier
 	}
-	return c.settle(), c.known
+	return c.normalized(), c.known
 }
 
 // readFrom reads the object in which a provider counts.
@@ -125,16 +125,16 @@ func (c *counts) readFrom(raw []byte) {
 			c.cached = max(c.cached, tokenCount(rawjson.Lookup(value, "cached_tokens")))
 			c.writtenIn = tokenCount(rawjson.Lookup(value, "cache_write_tokens"))
 		case "completion_tokens_details", "output_tokens_details":
-			c.reasoning = max(c.reasoning, tokenCount(thought(value)))
+			c.reasoning = max(c.reasoning, tokenCount(reasoningCount(value)))
 		default:
-			c.rarer(string(w.Name), value)
+			c.readRare(string(w.Name), value)
 		}
 	}
 }
 
-// thought returns the count of the tokens that a model thought, among the details of its output;
-// of two names, the first.
-func thought(details []byte) []byte {
+// reasoningCount returns the count of the tokens of reasoning among the details of the output. Of
+// two names, the first counts.
+func reasoningCount(details []byte) []byte {
 	for w := rawjson.WalkIn(details); w.Next(); {
 		value := w.Skip()
 		switch string(w.Name) {
@@ -151,11 +151,11 @@ func thought(details []byte) []byte {
 func UsageIn(object []byte) (Usage, bool) {
 	var c counts
 	c.readFrom(object)
-	return c.settle(), c.known
+	return c.normalized(), c.known
 }
 
-// rarer reads the counts that only one or two providers have.
-func (c *counts) rarer(name string, value []byte) {
+// readRare reads the counts that only one or two providers have.
+func (c *counts) readRare(name string, value []byte) {
 	switch name {
 	case "prompt_cache_hit_tokens", "cachedContentTokenCount", "cached_tokens": // DeepSeek, Gemini, Moonshot
 		c.cached = max(c.cached, tokenCount(value))
@@ -168,11 +168,11 @@ func (c *counts) rarer(name string, value []byte) {
 	case "toolUsePromptTokenCount":
 		c.toolUse = tokenCount(value)
 	case "cache_creation":
-		c.long = tokenCount(rawjson.Lookup(value, "ephemeral_1h_input_tokens"))
+		c.longWrites = tokenCount(rawjson.Lookup(value, "ephemeral_1h_input_tokens"))
 	case "cacheDetails": // Converse's: what was written, by the time for which it is kept
 		for w := rawjson.WalkIn(value); w.Next(); {
-			if one := w.Skip(); rawjson.IsWord(rawjson.Lookup(one, "ttl"), "1h") {
-				c.long = min(c.long+tokenCount(rawjson.Lookup(one, "inputTokens")), maxTokenCount)
+			if entry := w.Skip(); rawjson.IsWord(rawjson.Lookup(entry, "ttl"), "1h") {
+				c.longWrites = min(c.longWrites+tokenCount(rawjson.Lookup(entry, "inputTokens")), maxTokenCount)
 			}
 		}
 	case "service_tier", "serviceTier": // Anthropic's, Gemini's; OpenAI's stands outside
@@ -200,13 +200,13 @@ func (c *counts) rarer(name string, value []byte) {
 	}
 }
 
-// settle turns all counts into one convention: input is all that was read, cache included,
+// normalized returns the counts in one convention: input is all that was read, cache included,
 // and output is all that is billed as output. If there is a total, its excess over its parts
 // shows which counts are not yet in the input or output. Without one, the names do: the caches
 // of Anthropic and Converse, the thoughts of Gemini. If the total is less than its parts,
 // the parts are believed. Caches of more than the whole input were never in it, whatever the
 // total says: Converse may count Claude's so.
-func (c *counts) settle() Usage {
+func (c *counts) normalized() Usage {
 	if !c.known {
 		return Usage{} // a total alone does not tell input from output
 	}
@@ -232,7 +232,7 @@ func (c *counts) settle() Usage {
 	written := max(c.written, c.writtenIn)
 	u := Usage{
 		InputTokens: max(c.input, cached), OutputTokens: max(c.output, c.reasoning), // a part is no more than the whole
-		CachedTokens: cached, CacheWriteTokens: written, LongWriteTokens: min(c.long, written), ReasoningTokens: c.reasoning,
+		CachedTokens: cached, CacheWriteTokens: written, LongWriteTokens: min(c.longWrites, written), ReasoningTokens: c.reasoning,
 	}
 	u.Tier = tierOf(c.tier)
 	u.Told, u.HasTold = c.reportedCost()
@@ -245,7 +245,7 @@ const (
 	picosPerTick   = 100 // xAI: ten thousand million ticks are a dollar
 )
 
-// reportedCost returns what the answer says that it cost. With a key of the user's own, OpenRouter's
+// reportedCost returns the cost that the answer reports. With a key of the user's own, OpenRouter's
 // cost is its fee alone, and the upstream provider bills the rest.
 func (c *counts) reportedCost() (picodollars int64, ok bool) {
 	if isNumber(c.ticks) {

@@ -129,45 +129,45 @@ func strongWord(w string) (Kind, bool) {
 	return k, ok
 }
 
-// tooLong reports whether the prompt does not fit the model. Most providers
+// tooLong reports whether the error says that the prompt does not fit the model. Most providers
 // say so in prose only.
-func (a *failure) tooLong() bool {
-	for _, w := range a.words {
+func (f *failure) tooLong() bool {
+	for _, w := range f.words {
 		if w == tooLongCode || w == "exceed_context_size_error" {
 			return true
 		}
 	}
-	return a.hasPhrase("maximum context length", "prompt is too long", "exceed context limit",
+	return f.hasPhrase("maximum context length", "prompt is too long", "exceed context limit",
 		"context length exceeded", "context window", "exceeds the maximum number of tokens", "too many input tokens",
 		"exceeds the available context size", "input is too long for requested model", // llama.cpp, Bedrock
 		"maximum prompt length is", "prompt exceeds max length", // xAI, Z.ai
 		"`inputs` tokens + `max_new_tokens` must be <=") || // TGI
-		a.overContext()
+		f.overContext()
 }
 
 // overContext finds Together's words for a prompt and a max_tokens that are too long
 // together. The refusal of a max_tokens that is too large alone lacks the word "input".
-func (a *failure) overContext() bool {
-	return a.hasPhrase("input") && a.hasPhrase("must be less than the context length")
+func (f *failure) overContext() bool {
+	return f.hasPhrase("input") && f.hasPhrase("must be less than the context length")
 }
 
-// byFirstPhrase returns the kind of a failure whose prose outweighs its codes and types. With such
+// byStrongPhrase returns the kind of a failure whose prose outweighs its codes and types. With such
 // prose the codes name a throttle, an invalid request or a refused key, and mislead.
-func byFirstPhrase(a *failure) (Kind, bool) {
-	switch a.status {
+func byStrongPhrase(f *failure) (Kind, bool) {
+	switch f.status {
 	case http.StatusBadRequest, http.StatusPaymentRequired, http.StatusForbidden, http.StatusPreconditionFailed,
 		http.StatusUnprocessableEntity, http.StatusTooManyRequests, 0:
 	default:
 		return Unknown, false
 	}
 	switch {
-	case a.hasPhrase("you have reached your specified") && a.hasPhrase("api usage limits"), // Anthropic, as a 400
-		a.hasPhrase("prepayment credits are depleted"),                                                        // Gemini, as resource_exhausted
-		a.hasPhrase("is suspended, possibly due to"),                                                          // Fireworks, as a 412
-		a.hasPhrase("used all available credits", "reached its monthly spending limit", "run out of credits"), // xAI, as a 403 or 429
-		a.hasPhrase("credit balance is too low", "insufficient balance"):
+	case f.hasPhrase("you have reached your specified") && f.hasPhrase("api usage limits"), // Anthropic, as a 400
+		f.hasPhrase("prepayment credits are depleted"),                                                        // Gemini, as resource_exhausted
+		f.hasPhrase("is suspended, possibly due to"),                                                          // Fireworks, as a 412
+		f.hasPhrase("used all available credits", "reached its monthly spending limit", "run out of credits"), // xAI, as a 403 or 429
+		f.hasPhrase("credit balance is too low", "insufficient balance"):
 		return QuotaExhausted, true
-	case a.status == http.StatusTooManyRequests && a.hasPhrase("experiencing high demand"): // Azure
+	case f.status == http.StatusTooManyRequests && f.hasPhrase("experiencing high demand"): // Azure
 		return Overloaded, true
 	}
 	return Unknown, false
@@ -177,12 +177,12 @@ func byFirstPhrase(a *failure) (Kind, bool) {
 // plan. Others' zeros mean nothing: Azure shows them on every answer of some models.
 var noQuotaHeaders = [...]string{"X-Ratelimit-Limit-Req-Minute", "X-Ratelimit-Limit-Tokens-Minute"}
 
-// noQuota names the header by which a refusal says that there is no quota at all, ""
-// if none does.
-func (a *failure) noQuota() string {
-	if a.status == http.StatusTooManyRequests {
+// zeroQuotaHeader returns the name of the header by which a refusal says that there is no quota at
+// all, "" if none does.
+func (f *failure) zeroQuotaHeader() string {
+	if f.status == http.StatusTooManyRequests {
 		for _, name := range noQuotaHeaders {
-			if strings.TrimSpace(first(a.header, name)) == "0" {
+			if strings.TrimSpace(headerValue(f.header, name)) == "0" {
 				return strings.ToLower(name)
 			}
 		}
@@ -192,35 +192,35 @@ func (a *failure) noQuota() string {
 
 // byPhrase returns the kind that the prose gives, for statuses with several meanings that
 // only the prose tells apart.
-func byPhrase(a *failure) (Kind, bool) {
-	switch a.status {
+func byPhrase(f *failure) (Kind, bool) {
+	switch f.status {
 	case http.StatusBadRequest, http.StatusForbidden, http.StatusUnprocessableEntity, http.StatusOK, 0:
-		return byRefusalPhrase(a)
+		return byRefusalPhrase(f)
 	}
-	if a.status >= 500 && a.hasPhrase("overloaded") {
+	if f.status >= 500 && f.hasPhrase("overloaded") {
 		return Overloaded, true
 	}
 	return Unknown, false
 }
 
-// byRefusalPhrase decides by prose for statuses that refuse, and for an error in a 200. Each of
-// these statuses has several meanings.
-func byRefusalPhrase(a *failure) (Kind, bool) {
+// byRefusalPhrase returns the kind that the prose gives, for statuses that refuse and for an error in
+// a 200. Each of these statuses has several meanings.
+func byRefusalPhrase(f *failure) (Kind, bool) {
 	switch {
-	case a.hasPhrase("content filter", "content management policy", "input was flagged", "prompt was flagged",
+	case f.hasPhrase("content filter", "content management policy", "input was flagged", "prompt was flagged",
 		"content violates usage guidelines", "content exists risk"): // xAI, as a 403; DeepSeek
 		return Refused, true
-	case a.status == http.StatusForbidden && a.overContext():
+	case f.status == http.StatusForbidden && f.overContext():
 		return Invalid, true
-	case a.hasPhrase("unexpected end of data"):
+	case f.hasPhrase("unexpected end of data"):
 		// The server got less than was sent: the way there failed, not the request.
 		return TransportFault, true
-	case a.hasPhrase("client sent an http request to an https server", "plain http request was sent to https port"):
+	case f.hasPhrase("client sent an http request to an https server", "plain http request was sent to https port"):
 		return Misconfigured, true
-	case a.hasPhrase("api key not valid", "location is not supported", // Google, as a 400
+	case f.hasPhrase("api key not valid", "location is not supported", // Google, as a 400
 		"incorrect api key provided"): // xAI, as a 400
 		return Unauthorized, true
-	case a.hasPhrase("model not exist", "is not a valid model"):
+	case f.hasPhrase("model not exist", "is not a valid model"):
 		return ModelNotFound, true
 	}
 	return Unknown, false
@@ -233,9 +233,10 @@ const (
 	statusOverloaded   = 529 // Anthropic
 )
 
-// byStatus decides by the status alone.
-func byStatus(a *failure, e *Error) Kind {
-	switch a.status {
+// byStatus returns the kind by the status, for a failure whose words decide nothing. Some statuses
+// have several meanings, which the wait, the parameter or the form of the body tells apart.
+func byStatus(f *failure, e *Error) Kind {
+	switch f.status {
 	case http.StatusTooManyRequests:
 		return Throttled
 	case http.StatusServiceUnavailable, statusOverloaded, statusFlexCapacity:
@@ -245,20 +246,20 @@ func byStatus(a *failure, e *Error) Kind {
 	case http.StatusForbidden:
 		// A provider that answers in JSON refuses the key. Any other body comes from a firewall or
 		// proxy on the way, which dislikes something in this request, or everything from here.
-		if !a.isJSON {
+		if !f.isJSON {
 			return TransportFault
 		}
 		return Unauthorized
 	case http.StatusPaymentRequired:
-		if e.HasRetryAfter || a.hasWait {
+		if e.HasRetryAfter || f.hasWait {
 			return Throttled
 		}
 		return QuotaExhausted
 	case http.StatusNotFound, http.StatusGone:
 		// A missing object that the item names, such as a file, is no missing model or address.
 		// Servers of files say "file not found" of an address, too, but have no type for it.
-		isFile := len(a.words) > 0 && a.hasPhrase("file not found", "file_01")
-		if a.param != "" && a.param != "model" || isFile {
+		isFile := len(f.words) > 0 && f.hasPhrase("file not found", "file_01")
+		if f.param != "" && f.param != "model" || isFile {
 			return Invalid
 		}
 		return ModelNotFound
@@ -269,14 +270,14 @@ func byStatus(a *failure, e *Error) Kind {
 	case http.StatusProxyAuthRequired:
 		return Misconfigured
 	case http.StatusBadRequest:
-		if slices.ContainsFunc(a.words, func(w string) bool { return weakWords[w] >= http.StatusInternalServerError }) {
+		if slices.ContainsFunc(f.words, func(w string) bool { return weakWords[w] >= http.StatusInternalServerError }) {
 			return Server // the type blames it
 		}
 		return Invalid
 	case http.StatusNotImplemented: // llama.cpp: "this server does not support embeddings"
 		return Invalid
 	}
-	switch a.status / 100 {
+	switch f.status / 100 {
 	case 4:
 		return Invalid
 	case 5:
@@ -303,18 +304,18 @@ type Phrase struct {
 	Kind Kind
 }
 
-// decides returns the kind that a vendor's or a dialect's own words give. Phrases of the prose
+// kindFor returns the kind that a vendor's or a dialect's own words give to a failure. Phrases of the prose
 // outweigh codes: a Wording names a phrase because the code next to it says less.
-func (w *Wording) decides(a *failure) (Kind, bool) {
+func (w *Wording) kindFor(f *failure) (Kind, bool) {
 	if w == nil {
 		return Unknown, false
 	}
 	for i := range w.Phrases {
-		if p := &w.Phrases[i]; p.Says != "" && a.hasPhrase(p.Says) {
+		if p := &w.Phrases[i]; p.Says != "" && f.hasPhrase(p.Says) {
 			return p.Kind, true
 		}
 	}
-	for _, word := range a.words {
+	for _, word := range f.words {
 		if k, ok := w.Kinds[word]; ok {
 			return k, true
 		}
