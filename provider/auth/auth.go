@@ -144,7 +144,7 @@ const name = "auth"
 
 // A Key is sent in a header, the same with every request. It is a [Fixed].
 type Key struct {
-	place   place
+	place   keyHeader
 	values  []string // of the header; nil: there is no key, and nothing is sent
 	secrets []string
 }
@@ -154,17 +154,17 @@ type Key struct {
 // servers. An error is a *provider.Error of kind Misconfigured that does not contain the
 // key: the header cannot hold one, or the key has a character that no header may have.
 func NewKey(header, prefix, key string) (*Key, error) {
-	p, err := newPlace(header, prefix)
+	p, err := newKeyHeader(header, prefix)
 	if err != nil {
 		return nil, err
 	}
 	if key = strings.TrimSpace(key); key == "" {
 		return &Key{place: p}, nil
 	}
-	if !fits(key) {
+	if !isHeaderSafe(key) {
 		return nil, misconfigured("the key has a character that headers cannot have")
 	}
-	return &Key{place: p, values: p.values(key), secrets: remember(nil, key)}, nil
+	return &Key{place: p, values: p.values(key), secrets: prependSecrets(nil, key)}, nil
 }
 
 // Bearer is NewKey in the form of most providers: Authorization: Bearer KEY.
@@ -212,27 +212,29 @@ func (None) Secrets() []string { return nil }
 // Header is empty.
 func (None) Header() http.Header { return http.Header{} }
 
-// place is the place of a key or a token in a request: a header, in net/http's canonical form,
+// keyHeader is the place of a key or a token in a request: a header, in net/http's canonical form,
 // and the prefix before the key.
-type place struct{ header, prefix string }
+type keyHeader struct{ header, prefix string }
 
-func newPlace(header, prefix string) (place, error) {
+// newKeyHeader checks a header and a prefix. It refuses headers that have another meaning.
+func newKeyHeader(header, prefix string) (keyHeader, error) {
 	if !isHeaderName(header) || slices.Contains(notForKeys, http.CanonicalHeaderKey(header)) {
-		return place{}, misconfigured("this header cannot hold a key")
+		return keyHeader{}, misconfigured("this header cannot hold a key")
 	}
-	if !fits(prefix) {
-		return place{}, misconfigured("the prefix of the key has a character that headers cannot have")
+	if !isHeaderSafe(prefix) {
+		return keyHeader{}, misconfigured("the prefix of the key has a character that headers cannot have")
 	}
-	return place{header: http.CanonicalHeaderKey(header), prefix: prefix}, nil
+	return keyHeader{header: http.CanonicalHeaderKey(header), prefix: prefix}, nil
 }
 
 // notForKeys lists headers with another meaning, which net/http sets by itself.
 var notForKeys = []string{"Host", "Connection", "Content-Type", "Content-Length", "Transfer-Encoding", "Trailer"}
 
 // values returns the values of the header. All requests share them: nobody may change them.
-func (p place) values(key string) []string { return []string{p.prefix + key} }
+func (p keyHeader) values(key string) []string { return []string{p.prefix + key} }
 
-func (p place) put(r *http.Request, values []string) {
+// put sets the header of a request. Without values it leaves the request as it is.
+func (p keyHeader) put(r *http.Request, values []string) {
 	if values == nil {
 		return
 	}
@@ -243,7 +245,7 @@ func (p place) put(r *http.Request, values []string) {
 }
 
 // in returns the key that a request was sent with; "" if there is none.
-func (p place) in(r *http.Request) string {
+func (p keyHeader) in(r *http.Request) string {
 	values := r.Header[p.header]
 	if len(values) == 0 {
 		return ""
@@ -255,8 +257,8 @@ func (p place) in(r *http.Request) string {
 	return key
 }
 
-// fits reports whether a text may stand in a header.
-func fits(s string) bool {
+// isHeaderSafe reports whether a text may stand in a header.
+func isHeaderSafe(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' })
 }
 
@@ -271,56 +273,56 @@ func isHeaderName(s string) bool {
 // answer, and tokens older than those have ended long ago.
 const remembered = 4
 
-// remember puts a secret, and those of its parts that are secrets by themselves, in front of the
-// known ones. It leaves known as it is: somebody may be reading it.
-func remember(known []string, secret string) []string {
-	var all []string
+// prependSecrets returns a list with a secret, and the parts of it that are secrets by themselves, in
+// front of the known ones. It leaves known as it is: another goroutine may be reading it.
+func prependSecrets(known []string, secret string) []string {
+	var secrets []string
 	for _, s := range secretsIn(secret) {
-		if !IsPlaceholder(s) && !slices.Contains(all, s) {
-			all = append(all, s)
+		if !IsPlaceholder(s) && !slices.Contains(secrets, s) {
+			secrets = append(secrets, s)
 		}
 	}
 	for _, s := range known {
-		if len(all) < remembered && !slices.Contains(all, s) {
-			all = append(all, s)
+		if len(secrets) < remembered && !slices.Contains(secrets, s) {
+			secrets = append(secrets, s)
 		}
 	}
-	return all
+	return secrets
 }
 
 // secretsIn returns a header's value and those of its parts that an echo may repeat alone. Of
 // "Bearer KEY" that is the key, and of a JSON object, as gateways take it, the members with a
 // key's name. The parts come first: without them an echoed object is still one.
-func secretsIn(value string) (all []string) {
+func secretsIn(value string) (secrets []string) {
 	if _, key, has := strings.Cut(value, " "); has {
-		all = append(all, strings.TrimSpace(key))
+		secrets = append(secrets, strings.TrimSpace(key))
 	}
 	var object any
 	if strings.HasPrefix(value, "{") && json.Unmarshal([]byte(value), &object) == nil {
-		all = append(all, secretMembers(object)...)
+		secrets = append(secrets, secretMembers(object)...)
 	}
-	return append(all, value)
+	return append(secrets, value)
 }
 
 // secretMember ends the names of members that are secrets.
 var secretMember = regexp.MustCompile(`(?i)(?:key|token|secret|password|authorization|auth)$`)
 
-// secretMembers returns the texts with such names in a JSON value.
-func secretMembers(value any) (all []string) {
+// secretMembers returns the texts in a JSON value whose names match secretMember, at any depth.
+func secretMembers(value any) (secrets []string) {
 	switch value := value.(type) {
 	case []any:
-		for _, one := range value {
-			all = append(all, secretMembers(one)...)
+		for _, element := range value {
+			secrets = append(secrets, secretMembers(element)...)
 		}
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(value)) {
 			if text, is := value[name].(string); is && secretMember.MatchString(name) {
-				all = append(all, text)
+				secrets = append(secrets, text)
 			}
-			all = append(all, secretMembers(value[name])...)
+			secrets = append(secrets, secretMembers(value[name])...)
 		}
 	}
-	return all
+	return secrets
 }
 
 // IsPlaceholder reports whether a key is one for servers that check none, such as "lm-studio"

@@ -31,7 +31,7 @@ const (
 // the latest one stays in use.
 type File struct {
 	path  string
-	place place
+	place keyHeader
 
 	mu      sync.Mutex // for what follows
 	key     string
@@ -45,7 +45,7 @@ type File struct {
 // of kind Misconfigured: the file cannot be read, is not a regular file, is longer than
 // MaxKeyFile, or has no key in it. NewFile does not check who else may use the file: see Exposed.
 func NewFile(path, header, prefix string) (*File, error) {
-	p, err := newPlace(header, prefix)
+	p, err := newKeyHeader(header, prefix)
 	if err != nil {
 		return nil, err
 	}
@@ -54,13 +54,13 @@ func NewFile(path, header, prefix string) (*File, error) {
 		return nil, &provider.Error{Kind: provider.Misconfigured, Provider: name, Err: err}
 	}
 	f := &File{path: path, place: p, readAt: time.Now()}
-	f.take(key)
+	f.setKey(key)
 	return f, nil
 }
 
-// take takes a key up.
-func (f *File) take(key string) {
-	f.key, f.values, f.secrets = key, f.place.values(key), remember(f.secrets, key)
+// setKey takes a key up.
+func (f *File) setKey(key string) {
+	f.key, f.values, f.secrets = key, f.place.values(key), prependSecrets(f.secrets, key)
 }
 
 // Apply never fails. Once a second it reads the file.
@@ -81,7 +81,7 @@ func (f *File) Apply(_ context.Context, r *http.Request, _ []byte) error {
 	return nil
 }
 
-// reload reads the file. Only its caller waits for that: a disk may take its time.
+// reload reads the file and takes its key. It holds no lock while it reads, as a disk may be slow.
 func (f *File) reload() {
 	key, err := readKey(f.path)
 	if err != nil {
@@ -90,7 +90,7 @@ func (f *File) reload() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if key != f.key {
-		f.take(key)
+		f.setKey(key)
 	}
 }
 
@@ -159,15 +159,15 @@ func keyOf(text []byte) (string, error) {
 		return "", errors.New("there is no key in it")
 	case bytes.ContainsAny([]byte(key), "\r\n"):
 		return "", errors.New("it has more than one line")
-	case !fits(key):
+	case !isHeaderSafe(key):
 		return "", errors.New("the key in it has a character that headers cannot have")
 	}
 	return key, nil
 }
 
-// Exposed says what others on this machine may do with a file that has a key in it, and what
-// would help, in a sentence; "" if nothing, if that cannot be known, and on Windows, whose
-// permissions say nothing about it.
+// Exposed returns a sentence about the access of others on this machine to a file with a key, and the
+// remedy. It returns "" if there is no such access or that cannot be known. On Windows it always
+// returns "", as the permissions there say nothing about it.
 func Exposed(path string) string {
 	info, err := os.Stat(path)
 	if err != nil || runtime.GOOS == "windows" {

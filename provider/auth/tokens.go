@@ -62,7 +62,7 @@ type TokensConfig struct {
 // A refused token is replaced once. If the new one is refused within a minute, or there is no
 // other, the refusal is final.
 type Tokens struct {
-	place  place
+	place  keyHeader
 	fetch  func(context.Context) (Token, error)
 	hidden []string
 
@@ -101,7 +101,7 @@ func NewTokens(cfg TokensConfig) (*Tokens, error) {
 	if cfg.Header == "" {
 		cfg.Header, cfg.Prefix = Authorization, BearerPrefix
 	}
-	p, err := newPlace(cfg.Header, cfg.Prefix)
+	p, err := newKeyHeader(cfg.Header, cfg.Prefix)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +116,7 @@ func (t *Tokens) Apply(ctx context.Context, r *http.Request, _ []byte) error {
 		select {
 		case <-wait.done:
 		case <-ctx.Done():
-			return ended(ctx)
+			return contextError(ctx)
 		}
 		if wait.err != nil {
 			e := *wait.err // each caller may add to its own
@@ -128,24 +128,24 @@ func (t *Tokens) Apply(ctx context.Context, r *http.Request, _ []byte) error {
 	return nil
 }
 
-// usable returns the current token, or the refresh to wait for if there is no usable token. It begins a
-// refresh early if the token ends soon.
+// usable returns the current token, or the refresh to wait for if there is no usable token. It begins
+// a refresh early if the token ends soon.
 func (t *Tokens) usable() (*usedToken, *refresh) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
 	if current := t.current; current != nil && !current.stale && (current.unusableAt.IsZero() || now.Before(current.unusableAt)) {
 		if !current.refreshAt.IsZero() && !now.Before(current.refreshAt) && !now.Before(t.next) {
-			t.begin()
+			t.beginRefresh()
 		}
 		return current, nil
 	}
-	t.begin()
+	t.beginRefresh()
 	return nil, t.underway
 }
 
-// begin begins a refresh unless there is one.
-func (t *Tokens) begin() {
+// beginRefresh begins a refresh unless there is one.
+func (t *Tokens) beginRefresh() {
 	if t.underway != nil {
 		return
 	}
@@ -154,32 +154,32 @@ func (t *Tokens) begin() {
 }
 
 // run fetches a token, even if the call that needs it ends.
-func (t *Tokens) run(refreshed *refresh) {
+func (t *Tokens) run(current *refresh) {
 	ctx, cancel := context.WithTimeout(context.Background(), RefreshTimeout)
 	defer cancel()
 	token, err := t.fetch(ctx)
 	if err == nil {
-		err = check(token)
+		err = checkToken(token)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if now := time.Now(); err != nil {
-		refreshed.err = t.failure(err)
-		t.next = now.Add(t.pause())
+		current.err = t.fetchError(err)
+		t.next = now.Add(t.retryWait())
 	} else {
 		t.adopt(token, now)
-		refreshed.current = t.current
+		current.current = t.current
 	}
 	t.underway = nil
-	close(refreshed.done)
+	close(current.done)
 }
 
-// check refuses a token that cannot be sent. Fetch must cut off spaces and line ends around it.
-func check(token Token) error {
+// checkToken refuses a token that cannot be sent. Fetch must cut off spaces and line ends around it.
+func checkToken(token Token) error {
 	switch {
 	case token.Value == "":
 		return errors.New("it is empty")
-	case !fits(token.Value):
+	case !isHeaderSafe(token.Value):
 		return errors.New("it has a character that headers cannot have")
 	}
 	return nil
@@ -197,12 +197,12 @@ func (t *Tokens) adopt(token Token, now time.Time) {
 		current.replacesRefused = before.stale
 		current.hopeless = before.token == current.token && (before.stale || before.hopeless)
 	}
-	t.current, t.secrets = current, remember(t.secrets, current.token)
+	t.current, t.secrets = current, prependSecrets(t.secrets, current.token)
 }
 
-// pause returns the wait after a failed refresh while a token is in use: there is time for three
+// retryWait returns the wait after a failed refresh while a token is in use: there is time for three
 // tries before its end.
-func (t *Tokens) pause() time.Duration {
+func (t *Tokens) retryWait() time.Duration {
 	if t.current == nil || t.current.refreshAt.IsZero() {
 		return 0
 	}
@@ -242,8 +242,8 @@ func (t *Tokens) String() string { return "tokens in " + t.place.header }
 // GoString hides the token from %#v.
 func (t *Tokens) GoString() string { return t.String() }
 
-// failure returns why there is no fresh token, without any earlier token in its text.
-func (t *Tokens) failure(err error) *provider.Error {
+// fetchError returns the error of a failed refresh, without any earlier token in its text.
+func (t *Tokens) fetchError(err error) *provider.Error {
 	e := provider.ClassifyErr(err).Without(t.hidden...).Without(t.secrets...)
 	switch e.Kind {
 	case provider.Unknown:
@@ -264,8 +264,8 @@ func (t *Tokens) failure(err error) *provider.Error {
 	return e
 }
 
-// ended says why a context is over, by its cause.
-func ended(ctx context.Context) *provider.Error {
+// contextError returns the error for a context that is over, by its cause.
+func contextError(ctx context.Context) *provider.Error {
 	cause := context.Cause(ctx)
 	e := *provider.ClassifyErr(cause)
 	if e.Kind == provider.Unknown {

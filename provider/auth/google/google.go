@@ -43,7 +43,7 @@ type Found struct {
 //
 // cfg says which authorities are trusted where tokens are fetched; nil: the system's.
 func Find(ctx context.Context, cfg *tls.Config) (Found, error) {
-	found, err := find(ctx)
+	found, err := findCredentials(ctx)
 	if err != nil {
 		return Found{}, &provider.Error{Kind: provider.Misconfigured, Provider: name, Err: err}
 	}
@@ -54,7 +54,9 @@ func Find(ctx context.Context, cfg *tls.Config) (Found, error) {
 	return Found{Tokens: tokens, Project: found.ProjectID, QuotaProject: string(quotaProject)}, err
 }
 
-func find(ctx context.Context) (*google.Credentials, error) {
+// findCredentials finds the default credentials. It refuses those of an application, which ask a
+// person each time.
+func findCredentials(ctx context.Context) (*google.Credentials, error) {
 	found, err := google.FindDefaultCredentials(ctx, Scope)
 	if err != nil {
 		return nil, fmt.Errorf("default credentials: %w", err)
@@ -71,9 +73,9 @@ func fetch(ctx context.Context, cfg *tls.Config) (auth.Token, error) {
 	transport := provider.NewHTTPTransport(1)
 	transport.TLSClientConfig = cfg.Clone()
 	defer transport.CloseIdleConnections()
-	w := &witness{ctx: ctx, base: transport}
+	w := &failureRecorder{ctx: ctx, base: transport}
 	ctx = context.WithValue(ctx, oauth2.HTTPClient, &http.Client{Transport: w})
-	found, err := find(ctx)
+	found, err := findCredentials(ctx)
 	if err != nil {
 		return auth.Token{}, w.explain(err)
 	}
@@ -84,11 +86,11 @@ func fetch(ctx context.Context, cfg *tls.Config) (auth.Token, error) {
 	return auth.Token{Value: token.AccessToken, Expires: token.Expiry}, nil
 }
 
-// witness observes the requests for tokens. It keeps the latest failed answer, or why there was
+// failureRecorder observes the requests for tokens. It keeps the latest failed answer, or why there was
 // no answer, which the errors of x/oauth2 tell in prose only. It also keeps the secrets that
 // were sent, which those errors may quote. It sends each request with the refresh's own context,
 // as some come without one.
-type witness struct {
+type failureRecorder struct {
 	ctx     context.Context //nolint:containedctx // it lives as long as one refresh
 	base    http.RoundTripper
 	secrets []string
@@ -107,8 +109,8 @@ const maxRequest = 1 << 20
 
 // RoundTrip sends a request, and keeps how it failed for explain. Each request forgets the failure
 // of the one before. The body of a failed answer can still be read, up to MaxErrorBody.
-func (w *witness) RoundTrip(r *http.Request) (*http.Response, error) {
-	w.hide(r)
+func (w *failureRecorder) RoundTrip(r *http.Request) (*http.Response, error) {
+	w.hideSecrets(r)
 	w.err, w.status = nil, 0
 	resp, err := w.base.RoundTrip(r.WithContext(w.ctx))
 	if err != nil {
@@ -125,8 +127,8 @@ func (w *witness) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// hide remembers the secrets of a request.
-func (w *witness) hide(r *http.Request) {
+// hideSecrets remembers the secrets in the header and the form of a request: explain takes them out.
+func (w *failureRecorder) hideSecrets(r *http.Request) {
 	if _, key, found := strings.Cut(r.Header.Get("Authorization"), " "); found {
 		w.secrets = append(w.secrets, key)
 	}
@@ -153,7 +155,7 @@ func (w *witness) hide(r *http.Request) {
 // explain turns an error of x/oauth2 into a fault of the way, of the server, or a refusal, in
 // the server's words and without any secret. Any other error is of kind Unknown, and for
 // [auth.Tokens] a refusal.
-func (w *witness) explain(err error) error {
+func (w *failureRecorder) explain(err error) error {
 	switch {
 	case w.err != nil:
 		err = w.err
@@ -165,9 +167,9 @@ func (w *witness) explain(err error) error {
 	return e
 }
 
-// refusal turns an answer without a token into an error. A fault of the request is a fault of the
-// credentials that it was made of.
-func (w *witness) refusal() *provider.Error {
+// refusal returns the error for an answer without a token. A fault of the request counts as a fault
+// of the credentials from which it was made.
+func (w *failureRecorder) refusal() *provider.Error {
 	e := provider.Classify(w.status, w.header, w.body)
 	if w.status/100 == 4 && w.status != http.StatusRequestTimeout && w.status != http.StatusTooManyRequests {
 		e.Kind = provider.Unauthorized

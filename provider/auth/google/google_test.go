@@ -166,7 +166,7 @@ func credentials(t *testing.T, text string) (path string) {
 	return path
 }
 
-func find(t *testing.T) (*auth.Tokens, string) {
+func findCredentials(t *testing.T) (*auth.Tokens, string) {
 	t.Helper()
 	found := must.Get(google.Find(t.Context(), nil))(t)
 	return found.Tokens, found.Project
@@ -189,7 +189,7 @@ func TestFind(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			credentials(t, tt.file)
 			before := o.asked
-			s, project := find(t)
+			s, project := findCredentials(t)
 			if o.asked != before || project != tt.project {
 				t.Errorf("project %q; %d tokens before the first call", project, o.asked-before)
 			}
@@ -228,7 +228,7 @@ func TestQuotaProject(t *testing.T) {
 func TestCredentialsAreReadAgain(t *testing.T) {
 	o := newOffice(t)
 	path := credentials(t, o.user(t))
-	s, _ := find(t)
+	s, _ := findCredentials(t)
 	r, err := apply(t, s)
 	if err != nil {
 		t.Fatal(err)
@@ -267,7 +267,7 @@ func TestRefreshFails(t *testing.T) {
 				credentials(t, file)
 				o.fail(tt.status, tt.says, true)
 				defer o.fail(0, "", false)
-				s, _ := find(t)
+				s, _ := findCredentials(t)
 				_, err := apply(t, s)
 				var e *provider.Error
 				if !errors.As(err, &e) || e.Kind != tt.kind || e.Status != tt.status || !strings.Contains(err.Error(), tt.want) {
@@ -289,7 +289,7 @@ func TestOfficeIsClosed(t *testing.T) {
 	o := newOffice(t)
 	for _, file := range []string{o.service(t), o.user(t)} {
 		credentials(t, file)
-		s, _ := find(t)
+		s, _ := findCredentials(t)
 		o.Close()
 		if _, err := apply(t, s); !errors.Is(err, provider.TransportFault) {
 			t.Errorf("%v", err)
@@ -339,7 +339,7 @@ func TestMachine(t *testing.T) {
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", "")
 	t.Setenv("HOME", t.TempDir()) // where gcloud leaves its files
 	t.Setenv("APPDATA", t.TempDir())
-	s, project := find(t)
+	s, project := findCredentials(t)
 	r, err := apply(t, s)
 	if err != nil || project != "p-2" || r.Header.Get("Authorization") != "Bearer ya29.machine" {
 		t.Errorf("%q of %q: %v", r.Header.Get("Authorization"), project, err)

@@ -75,7 +75,7 @@ func New(c Credentials, region, service string) (*Source, error) {
 	switch {
 	case c.AccessKeyID == "" || c.SecretAccessKey == "":
 		return nil, misconfigured("the credentials are not given")
-	case !fits(c.AccessKeyID) || !fits(c.SecretAccessKey) || !fits(c.SessionToken):
+	case !isHeaderSafe(c.AccessKeyID) || !isHeaderSafe(c.SecretAccessKey) || !isHeaderSafe(c.SessionToken):
 		return nil, misconfigured("the credentials have a character that no header may have")
 	case !isName(region):
 		return nil, misconfigured("the region is missing or invalid: want one such as eu-central-1")
@@ -98,18 +98,18 @@ var signed = [...]string{"Authorization", "X-Amz-Date", "X-Amz-Security-Token"}
 // the path is escaped as AWS's own clients do it.
 func (s *Source) Apply(ctx context.Context, r *http.Request, body []byte) error {
 	address := *r.URL
-	address.Path, address.RawPath = escaped(r.URL)
-	bare := &http.Request{Method: r.Method, URL: &address, Host: r.Host, Header: http.Header{}}
+	address.Path, address.RawPath = escapedPath(r.URL)
+	unsigned := &http.Request{Method: r.Method, URL: &address, Host: r.Host, Header: http.Header{}}
 	for name, values := range r.Header {
 		if name == "Content-Type" || strings.HasPrefix(name, "X-Amz-") {
-			bare.Header[name] = values
+			unsigned.Header[name] = values
 		}
 	}
 	for _, name := range signed { // of an earlier signature
-		delete(bare.Header, name)
+		delete(unsigned.Header, name)
 	}
 	hash := sha256.Sum256(body)
-	err := s.signer.SignHTTP(ctx, s.credentials, bare, hex.EncodeToString(hash[:]), s.service, s.region, s.clock.now())
+	err := s.signer.SignHTTP(ctx, s.credentials, unsigned, hex.EncodeToString(hash[:]), s.service, s.region, s.clock.now())
 	if err != nil {
 		return &provider.Error{Kind: provider.Misconfigured, Provider: name, Err: fmt.Errorf("sign: %w", err)}
 	}
@@ -117,20 +117,20 @@ func (s *Source) Apply(ctx context.Context, r *http.Request, body []byte) error 
 		r.Header = http.Header{}
 	}
 	for _, name := range signed {
-		if values := bare.Header[name]; values != nil {
+		if values := unsigned.Header[name]; values != nil {
 			r.Header[name] = values
 		} else {
 			delete(r.Header, name)
 		}
 	}
-	r.URL, r.Host = bare.URL, bare.Host
+	r.URL, r.Host = unsigned.URL, unsigned.Host
 	return nil
 }
 
-// escaped returns a URL's path, and the form in which it is sent: in each part all but letters,
+// escapedPath returns a URL's path, and the form in which it is sent: in each part all but letters,
 // digits and -._~ is escaped, once. Checkers of a signature escape that once more. Of a ":"
 // that is sent as it is some make "%3A", and some "%253A".
-func escaped(u *url.URL) (path, raw string) {
+func escapedPath(u *url.URL) (path, raw string) {
 	parts := strings.Split(u.EscapedPath(), "/")
 	for i, part := range parts {
 		if text, err := url.PathUnescape(part); err == nil { // EscapedPath is always right
@@ -140,7 +140,7 @@ func escaped(u *url.URL) (path, raw string) {
 	return u.Path, strings.Join(parts, "/")
 }
 
-// escape escapes as RFC 3986 and AWS do.
+// escape returns s with all but the unreserved characters of RFC 3986 escaped, as AWS does it.
 func escape(s string) string {
 	const hexDigits = "0123456789ABCDEF"
 	var out strings.Builder
@@ -164,15 +164,15 @@ func (s *Source) RefusedFor(r *http.Request, why *provider.Error, answer http.He
 	if !blamesClock(why) {
 		return false
 	}
-	theirs, err := http.ParseTime(answer.Get("Date"))
+	serverTime, err := http.ParseTime(answer.Get("Date"))
 	if err != nil {
 		return false
 	}
 	signed, err := time.Parse(dateForm, r.Header.Get("X-Amz-Date"))
-	if err != nil || theirs.Sub(signed).Abs() <= farOff {
+	if err != nil || serverTime.Sub(signed).Abs() <= maxSkew {
 		return false
 	}
-	return s.clock.putRight(theirs)
+	return s.clock.correct(serverTime)
 }
 
 // Secrets returns the credentials, without placeholders.
@@ -184,12 +184,12 @@ func (s *Source) String() string { return "signatures for " + s.service + " in "
 // GoString hides them from %#v.
 func (s *Source) GoString() string { return s.String() }
 
-func fits(s string) bool {
+func isHeaderSafe(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
 // isName reports whether a text may be a region or a service, which stand between slashes.
-func isName(s string) bool { return s != "" && fits(s) && !strings.ContainsAny(s, "/,=") }
+func isName(s string) bool { return s != "" && isHeaderSafe(s) && !strings.ContainsAny(s, "/,=") }
 
 // name begins every error of this package.
 const name = "sigv4"
@@ -201,8 +201,8 @@ func misconfigured(what string) error {
 const (
 	// dateForm is AWS's format for the time of a signature.
 	dateForm = "20060102T150405Z"
-	// farOff is the largest error of a signature's time: AWS accepts it for five minutes.
-	farOff = 5 * time.Minute
+	// maxSkew is the largest error of a signature's time: AWS accepts it for five minutes.
+	maxSkew = 5 * time.Minute
 	// settled is the least time between two corrections of the clock. A server whose dates change
 	// with every answer gets no more tries; a clock that somebody sets while a run goes on is followed.
 	settled = 10 * time.Minute
@@ -210,31 +210,31 @@ const (
 
 // clock is this machine's clock, corrected by the time that a provider gives.
 type clock struct {
-	mu    sync.Mutex
-	off   time.Duration // added to this machine's time
-	since time.Time     // when it was put right; zero: never
+	mu          sync.Mutex
+	offset      time.Duration // added to this machine's time
+	correctedAt time.Time     // when it was put right; zero: never
 }
 
 func (c *clock) now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return time.Now().Add(c.off)
+	return time.Now().Add(c.offset)
 }
 
-// putRight takes over a provider's time. It returns false if the clock was put right a moment
-// ago and that was wrong. It returns true without a change if the clock is right by now.
-func (c *clock) putRight(theirs time.Time) bool {
+// correct sets the clock by a provider's time. It returns false if the clock was corrected a moment
+// ago and that did not help. It returns true without a change if the clock is right by now.
+func (c *clock) correct(serverTime time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
-	off := theirs.Sub(now)
+	offset := serverTime.Sub(now)
 	switch {
-	case (off - c.off).Abs() <= farOff:
+	case (offset - c.offset).Abs() <= maxSkew:
 		return true
-	case !c.since.IsZero() && now.Sub(c.since) < settled:
+	case !c.correctedAt.IsZero() && now.Sub(c.correctedAt) < settled:
 		return false
 	}
-	c.off, c.since = off, now
+	c.offset, c.correctedAt = offset, now
 	return true
 }
 
@@ -244,6 +244,7 @@ var (
 	clockPhrases = []string{"signature expired", "signature not yet current"}
 )
 
+// blamesClock reports whether an error says that the time of a signature was wrong.
 func blamesClock(e *provider.Error) bool {
 	for _, name := range []string{e.Code, e.Type} {
 		if slices.Contains(clockNames, strings.TrimSuffix(strings.ToLower(name), "exception")) {
