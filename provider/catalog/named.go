@@ -105,6 +105,7 @@ func hostOf(base string) (host string, ok bool) {
 	return strings.TrimSuffix(strings.ToLower(u.Hostname()), "."), true
 }
 
+// nameByHost returns the name of the vendor at a host, "" if no vendor is there.
 func nameByHost(host string) string {
 	for _, rows := range [...][]Vendor{makers, hosts} {
 		for i := range rows {
@@ -124,8 +125,8 @@ func (v Vendor) Answers(baseURL string) bool {
 	if !ok || v.Local {
 		return false
 	}
-	is := func(of string) bool { return isHost(host, of) }
-	return slices.ContainsFunc(v.Hosts, is) || slices.ContainsFunc(v.hostsOfBases(), is) || v.sharesKey(nameByHost(host))
+	matches := func(of string) bool { return isHost(host, of) }
+	return slices.ContainsFunc(v.Hosts, matches) || slices.ContainsFunc(v.hostsOfBases(), matches) || v.sharesKey(nameByHost(host))
 }
 
 // sharesKey reports whether the vendor of that name looks for its key in all variables in which
@@ -158,16 +159,17 @@ func (v Vendor) hostsOfBases() (hosts []string) {
 	return hosts
 }
 
-// isHost reports whether a host is that of a row, or below it.
-func isHost(host, of string) bool {
-	mark := placeholder.FindString(of)
-	if mark == "" {
-		return host == of || strings.HasSuffix(host, "."+of)
+// isHost reports whether a host matches the pattern of a row. A plain name also matches the hosts
+// below it; a pattern with a placeholder matches if a valid part stands in its place.
+func isHost(host, pattern string) bool {
+	placeholderMark := placeholder.FindString(pattern)
+	if placeholderMark == "" {
+		return host == pattern || strings.HasSuffix(host, "."+pattern)
 	}
-	head, tail, _ := strings.Cut(of, mark)
+	head, tail, _ := strings.Cut(pattern, placeholderMark)
 	part, begins := strings.CutPrefix(host, head)
 	part, ends := strings.CutSuffix(part, tail)
-	return begins && ends && filledIn[mark].MatchString(part)
+	return begins && ends && filledIn[placeholderMark].MatchString(part)
 }
 
 // isPrivate reports whether a host can only be one's own: an address or a name that is not
@@ -290,8 +292,8 @@ func (v Vendor) Address(at Place) (string, error) {
 
 // baseAt returns the base of a place, before it is filled in.
 func (v Vendor) baseAt(at Place) string {
-	for of, base := range v.Bases {
-		if of == at.Location || strings.HasSuffix(of, "-") && strings.HasPrefix(at.Region, of) {
+	for location, base := range v.Bases {
+		if location == at.Location || strings.HasSuffix(location, "-") && strings.HasPrefix(at.Region, location) {
 			return base
 		}
 	}

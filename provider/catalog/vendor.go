@@ -139,18 +139,18 @@ func Client(name string, at Place, key string, options ...func(*wire.Config)) (*
 	if !known {
 		return nil, misconfigured(fmt.Errorf("catalog: vendor %q: %w", name, ErrUnknown))
 	}
-	who, err := v.Key(key)
+	source, err := v.Key(key)
 	if err != nil {
 		return nil, err
 	}
-	base, fault := v.Address(at)
+	base, addressErr := v.Address(at)
 	cfg := v.Config(base)
-	cfg.Auth = who
+	cfg.Auth = source
 	for _, option := range options {
 		option(&cfg)
 	}
 	if cfg.BaseURL == "" {
-		return nil, misconfigured(fault)
+		return nil, misconfigured(addressErr)
 	}
 	return wire.New(cfg)
 }
