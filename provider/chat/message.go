@@ -13,13 +13,13 @@ type message struct{ role, content, calls, callID []byte }
 
 var messageFields = []string{"role", "content", "tool_calls", "tool_call_id", "name", "refusal", "audio", "function_call", "annotations"}
 
-// message takes the i-th message.
+// message reads the i-th message and adds it to the request.
 func (r *reader) message(i int, value []byte) *refusal {
 	var m message
-	refused := object(value, messageFields, func(name string, value []byte) *refusal {
+	refused := eachMember(value, messageFields, func(name string, value []byte) *refusal {
 		switch name {
 		case "role":
-			return str(&m.role, value)
+			return keepString(&m.role, value)
 		case "content":
 			m.content = value
 		case "tool_calls":
@@ -27,7 +27,7 @@ func (r *reader) message(i int, value []byte) *refusal {
 		case "tool_call_id":
 			m.callID = value
 		default:
-			if name == "annotations" && noList(value) {
+			if name == "annotations" && isEmptyList(value) {
 				return nil
 			}
 			return refuse("has no counterpart")
@@ -38,12 +38,12 @@ func (r *reader) message(i int, value []byte) *refusal {
 		return refused
 	}
 	m.leaveOutEmpty()
-	return r.place(i, &m)
+	return r.addMessage(i, &m)
 }
 
 // leaveOutEmpty leaves out empty parts: an empty list of calls, and an empty text before calls.
 func (m *message) leaveOutEmpty() {
-	if m.calls != nil && noList(m.calls) {
+	if m.calls != nil && isEmptyList(m.calls) {
 		m.calls = nil
 	}
 	if m.calls != nil && string(m.content) == `""` {
@@ -51,9 +51,10 @@ func (m *message) leaveOutEmpty() {
 	}
 }
 
-// place puts a message into its place.
-func (r *reader) place(i int, m *message) *refusal {
-	role := word(m.role)
+// addMessage adds a message to the request by its role. It refuses members that the role does not
+// have, and any message but a tool's while results of tools are missing.
+func (r *reader) addMessage(i int, m *message) *refusal {
+	role := stringOf(m.role)
 	if m.callID != nil && role != "tool" {
 		return refuse("can only be in a tool's message").in("tool_call_id")
 	}
@@ -65,20 +66,21 @@ func (r *reader) place(i int, m *message) *refusal {
 	}
 	switch role {
 	case "system", "developer":
-		return r.system(i, m)
+		return r.addSystem(i, m)
 	case "user":
-		return r.turn(i, User, m)
+		return r.addTurn(i, User, m)
 	case "assistant":
-		return r.assistant(i, m)
+		return r.addAssistant(i, m)
 	case "tool":
-		return r.result(i, m)
+		return r.addResult(i, m)
 	}
 	return refuse("has no counterpart").in("role")
 }
 
-func (r *reader) system(i int, m *message) *refusal {
+// addSystem adds a message of the system. It refuses one after the first turn.
+func (r *reader) addSystem(i int, m *message) *refusal {
 	if len(r.Turns) > 0 {
-		return refuse("is " + word(m.role) + " after the conversation has begun").in("role")
+		return refuse("is " + stringOf(m.role) + " after the conversation has begun").in("role")
 	}
 	if string(m.content) == `""` {
 		return nil
@@ -88,25 +90,27 @@ func (r *reader) system(i int, m *message) *refusal {
 	return refused
 }
 
-func (r *reader) turn(i int, role Role, m *message) *refusal {
+// addTurn adds a message as a turn of its own.
+func (r *reader) addTurn(i int, role Role, m *message) *refusal {
 	parts, refused := content(i, m.content, role == User)
 	r.Turns = append(r.Turns, Turn{Role: role, Parts: parts})
 	return refused
 }
 
-func (r *reader) assistant(i int, m *message) *refusal {
+// addAssistant adds a message of the model, with its calls of tools if it has any.
+func (r *reader) addAssistant(i int, m *message) *refusal {
 	if len(r.Turns) == 0 {
 		return refuse("is assistant before a user has said anything").in("role")
 	}
 	if m.calls == nil {
-		return r.turn(i, Assistant, m)
+		return r.addTurn(i, Assistant, m)
 	}
-	return r.calling(i, m)
+	return r.addCalls(i, m)
 }
 
-// lastTurn refuses a conversation that ends with the model's words: other providers continue
-// them, OpenAI begins a new answer.
-func (r *reader) lastTurn() *refusal {
+// checkLastTurn refuses a conversation that ends with the model's words. Other providers continue
+// such words, and OpenAI begins a new answer.
+func (r *reader) checkLastTurn() *refusal {
 	last := r.Turns[len(r.Turns)-1]
 	why := refuse("is assistant, with nothing after it").in("role")
 	switch {
@@ -126,10 +130,10 @@ func content(message int, value []byte, fromUser bool) ([]Part, *refusal) {
 	}
 	if value[0] == '"' {
 		parts := []Part{{message: message, index: -1}}
-		return parts, text(&parts[0].Text, value).in("content")
+		return parts, keepText(&parts[0].Text, value).in("content")
 	}
 	var parts []Part
-	refused := list(value, func(index int, value []byte) *refusal {
+	refused := eachElement(value, func(index int, value []byte) *refusal {
 		parts = append(parts, Part{message: message, index: index})
 		return parts[index].read(value, fromUser)
 	})
@@ -143,10 +147,10 @@ var partFields = []string{"type", "text", "image_url", "refusal", "input_audio",
 func (p *Part) read(value []byte, fromUser bool) *refusal {
 	var kind, member []byte
 	name, members := "", 0 // of member, the latest of so many
-	refused := object(value, partFields, func(field string, value []byte) *refusal {
+	refused := eachMember(value, partFields, func(field string, value []byte) *refusal {
 		switch field {
 		case "type":
-			return str(&kind, value)
+			return keepString(&kind, value)
 		case "text", "image_url", "file":
 			members, name, member = members+1, field, value
 			return nil
@@ -156,25 +160,26 @@ func (p *Part) read(value []byte, fromUser bool) *refusal {
 	if refused != nil {
 		return refused
 	}
-	which := word(kind)
-	allowed := which == "text" || fromUser && (which == "image_url" || which == "file")
-	fits := members == 0 || members == 1 && name == which
+	kindName := stringOf(kind)
+	allowed := kindName == "text" || fromUser && (kindName == "image_url" || kindName == "file")
+	fits := members == 0 || members == 1 && name == kindName
 	switch {
 	case kind == nil:
 		return refuse("is missing").in("type")
 	case !allowed || !fits:
 		return refuse("has no counterpart here").in("type")
 	case members == 0:
-		return refuse("is missing").in(which)
-	case which == "image_url":
-		return p.image(member).in(which)
-	case which == "file":
-		return p.file(member).in(which)
+		return refuse("is missing").in(kindName)
+	case kindName == "image_url":
+		return p.readImage(member).in(kindName)
+	case kindName == "file":
+		return p.readFile(member).in(kindName)
 	}
-	return text(&p.Text, member).in(which)
+	return keepText(&p.Text, member).in(kindName)
 }
 
-func present(value []byte) *refusal {
+// requirePresent refuses a member that is missing.
+func requirePresent(value []byte) *refusal {
 	if value == nil {
 		return refuse("is missing")
 	}
@@ -186,14 +191,14 @@ var (
 	fileFields  = []string{"filename", "file_data", "file_id"}
 )
 
-// image reads an image that stands in the body itself, or at an address of the web.
-func (p *Part) image(value []byte) *refusal {
+// readImage reads an image that stands in the body itself, or at an address of the web.
+func (p *Part) readImage(value []byte) *refusal {
 	var url []byte
-	refused := object(value, imageFields, func(name string, value []byte) *refusal {
+	refused := eachMember(value, imageFields, func(name string, value []byte) *refusal {
 		if name == "url" {
-			return text(&url, value)
+			return keepText(&url, value)
 		}
-		return only(value, `"auto"`)
+		return requireValue(value, `"auto"`)
 	})
 	if refused != nil {
 		return refused
@@ -224,7 +229,7 @@ func (p *Part) imageAt(url []byte) *refusal {
 		return refuse("is not png, jpeg, webp or gif")
 	}
 	p.Kind, p.Media, p.Text = Image, Media(at), data
-	return base64(data)
+	return checkBase64(data)
 }
 
 // isSecure reports whether a URL names a host behind TLS. Slashes may be escaped.
@@ -239,16 +244,16 @@ func isSecure(url []byte) bool {
 // pdf is the media type of the files that other dialects take, too.
 const pdf = "application/pdf"
 
-// file reads a file that stands in the body itself. A file that OpenAI keeps has an id, and no
+// readFile reads a file that stands in the body itself. A file that OpenAI keeps has an id, and no
 // other provider has it.
-func (p *Part) file(value []byte) *refusal {
+func (p *Part) readFile(value []byte) *refusal {
 	var data []byte
-	refused := object(value, fileFields, func(name string, value []byte) *refusal {
+	refused := eachMember(value, fileFields, func(name string, value []byte) *refusal {
 		switch name {
 		case "filename":
-			return text(&p.Name, value)
+			return keepText(&p.Name, value)
 		case "file_data":
-			return text(&data, value)
+			return keepText(&data, value)
 		}
 		return refuse("has no counterpart")
 	})
@@ -263,28 +268,28 @@ func (p *Part) file(value []byte) *refusal {
 		return refuse("is not a data URL of " + pdf + " in base64").in("file_data")
 	}
 	p.Kind, p.Text = Document, inner
-	return base64(inner).in("file_data")
+	return checkBase64(inner).in("file_data")
 }
 
 // maxHead bounds the part before the data, in bytes: each character may be an escape of 6.
 const maxHead = 6 * len("data:"+pdf+";base64,")
 
-// dataURL takes a data URL in base64 apart. It does not check the data.
+// dataURL returns the media type and the data of a data URL in base64. It does not check the data.
 func dataURL(url []byte) (media string, data []byte, ok bool) {
 	inner := rawjson.Inner(url)
 	comma := bytes.IndexByte(inner[:min(len(inner), maxHead)], ',')
 	if comma < 0 {
 		return "", nil, false
 	}
-	head := word(slices.Concat([]byte{'"'}, inner[:comma], []byte{'"'}))
+	head := stringOf(slices.Concat([]byte{'"'}, inner[:comma], []byte{'"'}))
 	media, isData := strings.CutPrefix(head, "data:")
 	media, isBase64 := strings.CutSuffix(media, ";base64")
 	return media, inner[comma+1:], isData && isBase64
 }
 
-// base64 refuses data that others would read otherwise: other alphabets, missing padding, and
-// every escape but that of a slash.
-func base64(data []byte) *refusal {
+// checkBase64 refuses data that another reader might read in another way: other alphabets, missing
+// padding, and every escape but that of a slash.
+func checkBase64(data []byte) *refusal {
 	padding := len(data) - len(bytes.TrimRight(data, "="))
 	digits := padding
 	for i := 0; i < len(data)-padding; i++ {

@@ -48,14 +48,14 @@ func bodyOf(body []byte, known []string, take func(name string, value []byte) *r
 	if body[0] != '{' {
 		return refuse("is not an object").in("body")
 	}
-	return object(body, known, take)
+	return eachMember(body, known, take)
 }
 
 func (r *reader) read(body []byte) *refusal {
 	if refused := bodyOf(body, fields, r.field); refused != nil {
 		return refused
 	}
-	return r.whole()
+	return r.checkWhole()
 }
 
 // field takes a field that is not null. It leaves out a value that is the default, which says
@@ -63,44 +63,44 @@ func (r *reader) read(body []byte) *refusal {
 func (r *reader) field(name string, value []byte) *refusal {
 	switch name {
 	case "messages":
-		return list(value, r.message)
+		return eachElement(value, r.message)
 	case "model":
-		return text(&r.Model, value)
+		return keepText(&r.Model, value)
 	case "max_tokens":
-		return count(&r.maxTokens, value)
+		return readCount(&r.maxTokens, value)
 	case "max_completion_tokens":
-		return count(&r.maxCompletionTokens, value)
+		return readCount(&r.maxCompletionTokens, value)
 	case "temperature":
-		return number(&r.Temperature, value, 2)
+		return keepNumber(&r.Temperature, value, 2)
 	case "top_p":
-		return number(&r.TopP, value, 1)
+		return keepNumber(&r.TopP, value, 1)
 	case "seed":
-		return whole(&r.Seed, value)
+		return keepInteger(&r.Seed, value)
 	case "stop":
 		return r.stop(value)
 	case "user":
-		return text(&r.User, value)
+		return keepText(&r.User, value)
 	case "n":
-		return only(value, "1")
+		return requireValue(value, "1")
 	case "stream", "store", "logprobs":
-		return only(value, "false")
+		return requireValue(value, "false")
 	case "frequency_penalty", "presence_penalty":
-		return zero(value)
+		return requireZero(value)
 	case "logit_bias", "metadata":
-		return none(value)
+		return requireEmpty(value)
 	case "service_tier":
-		return only(value, `"auto"`)
+		return requireValue(value, `"auto"`)
 	}
 	return r.shape(name, value)
 }
 
-// shape takes the fields that give an answer its form.
+// shape takes the fields for the form of an answer and for tools, and refuses unknown fields.
 func (r *reader) shape(name string, value []byte) *refusal {
 	switch name {
 	case "response_format":
 		return r.format(value)
 	case "reasoning_effort":
-		if r.Effort = word(value); r.Effort == "" {
+		if r.Effort = stringOf(value); r.Effort == "" {
 			return refuse("is not a word")
 		}
 		return nil
@@ -108,7 +108,7 @@ func (r *reader) shape(name string, value []byte) *refusal {
 		if isEmpty(value) {
 			return nil
 		}
-		return list(value, r.tool)
+		return eachElement(value, r.tool)
 	case "tool_choice":
 		r.choice = value
 		return nil
@@ -116,7 +116,7 @@ func (r *reader) shape(name string, value []byte) *refusal {
 		r.parallel = value
 		return nil
 	case "modalities":
-		return list(value, func(_ int, value []byte) *refusal { return only(value, `"text"`) })
+		return eachElement(value, func(_ int, value []byte) *refusal { return requireValue(value, `"text"`) })
 	}
 	return refuse("has no counterpart")
 }
@@ -125,20 +125,20 @@ func (r *reader) shape(name string, value []byte) *refusal {
 func (r *reader) stop(value []byte) *refusal {
 	if value[0] == '"' {
 		r.Stop = [][]byte{value}
-		return text(&r.Stop[0], value)
+		return keepText(&r.Stop[0], value)
 	}
-	if noList(value) {
+	if isEmptyList(value) {
 		return nil
 	}
 	r.stopListed = true
-	return list(value, func(_ int, value []byte) *refusal {
+	return eachElement(value, func(_ int, value []byte) *refusal {
 		r.Stop = append(r.Stop, nil)
-		return text(&r.Stop[len(r.Stop)-1], value)
+		return keepText(&r.Stop[len(r.Stop)-1], value)
 	})
 }
 
-// whole checks what needs the whole body.
-func (r *reader) whole() *refusal {
+// checkWhole checks the rules that need all fields, such as those for the last turn and the tools.
+func (r *reader) checkWhole() *refusal {
 	switch {
 	case r.maxTokens > 0 && r.maxCompletionTokens > 0 && r.maxTokens != r.maxCompletionTokens:
 		return refuse("differs from max_completion_tokens").in("max_tokens")
@@ -146,10 +146,10 @@ func (r *reader) whole() *refusal {
 		return refuse("has no user message").in("messages")
 	}
 	r.MaxTokens = max(r.maxTokens, r.maxCompletionTokens)
-	if refused := r.lastTurn(); refused != nil {
+	if refused := r.checkLastTurn(); refused != nil {
 		return refused
 	}
-	return r.toolChoice()
+	return r.checkToolChoice()
 }
 
 // Embeddings holds the contents of a body for OpenAI's embeddings. Its slices point into the body.
@@ -178,6 +178,7 @@ func ReadEmbeddings(dialect string, body []byte) (*Embeddings, error) {
 	return e, nil
 }
 
+// read reads the body of a request for embeddings. It demands an input.
 func (e *Embeddings) read(body []byte) *refusal {
 	if refused := bodyOf(body, embeddingFields, e.field); refused != nil {
 		return refused
@@ -193,25 +194,25 @@ func (e *Embeddings) field(name string, value []byte) *refusal {
 	switch name {
 	case "input":
 		if e.listed = value[0] == '['; e.listed {
-			return list(value, func(_ int, value []byte) *refusal { return e.input(value) })
+			return eachElement(value, func(_ int, value []byte) *refusal { return e.input(value) })
 		}
 		return e.input(value)
 	case "model":
 		var model []byte
-		return text(&model, value)
+		return keepText(&model, value)
 	case "dimensions":
-		return count(&e.Dimensions, value)
+		return readCount(&e.Dimensions, value)
 	case "encoding_format":
-		return only(value, `"float"`)
+		return requireValue(value, `"float"`)
 	case "input_type":
-		return text(&e.InputType, value)
+		return keepText(&e.InputType, value)
 	}
 	return refuse("has no counterpart")
 }
 
 func (e *Embeddings) input(value []byte) *refusal {
 	var input []byte
-	refused := text(&input, value)
+	refused := keepText(&input, value)
 	e.Inputs = append(e.Inputs, input)
 	return refused
 }

@@ -172,9 +172,9 @@ func (r *refusal) at(i int) *refusal {
 // maxName bounds the part of a name that is shown, in bytes: anybody may have written it.
 const maxName = 64
 
-// shown returns a name for a path. A name that could be taken for another part of the path, or
-// does harm on a terminal, stands in quotes with its escapes.
-func shown(name []byte) string {
+// quotedName returns a name as it stands in a path of a refusal. A name stands in quotes, with escapes,
+// if it could be taken for another part of the path or does harm on a terminal.
+func quotedName(name []byte) string {
 	name = name[:min(len(name), maxName)]
 	for _, c := range name {
 		if c != '_' && c != '-' && c != '$' && (c|0x20 < 'a' || c|0x20 > 'z') && (c < '0' || c > '9') {

@@ -14,9 +14,9 @@ var (
 // format reads response_format. Text is the form of an answer without it.
 func (r *reader) format(value []byte) *refusal {
 	var kind, schema []byte
-	refused := object(value, formatFields, func(name string, value []byte) *refusal {
+	refused := eachMember(value, formatFields, func(name string, value []byte) *refusal {
 		if name == "type" {
-			return str(&kind, value)
+			return keepString(&kind, value)
 		}
 		schema = value
 		return nil
@@ -26,12 +26,12 @@ func (r *reader) format(value []byte) *refusal {
 		return refused
 	case kind == nil:
 		return refuse("is missing").in("type")
-	case word(kind) == "text" && schema == nil:
+	case stringOf(kind) == "text" && schema == nil:
 		return nil
-	case word(kind) == "json_object" && schema == nil:
+	case stringOf(kind) == "json_object" && schema == nil:
 		r.Format = new(Format)
 		return nil
-	case word(kind) != "json_schema":
+	case stringOf(kind) != "json_schema":
 		return refuse("has no counterpart").in("type")
 	case schema == nil:
 		return refuse("is missing").in("json_schema")
@@ -44,18 +44,18 @@ func (r *reader) format(value []byte) *refusal {
 // does so only then.
 func (f *Format) read(value []byte) *refusal {
 	strict := false
-	refused := object(value, schemaFields, func(name string, value []byte) *refusal {
+	refused := eachMember(value, schemaFields, func(name string, value []byte) *refusal {
 		switch name {
 		case "name":
-			return name64(&f.Name, value)
+			return keepName(&f.Name, value)
 		case "description":
-			return text(&f.Description, value)
+			return keepText(&f.Description, value)
 		case "schema":
 			f.Schema = value
 			return nil
 		}
 		strict = true
-		return only(value, "true")
+		return requireValue(value, "true")
 	})
 	switch {
 	case refused != nil:
@@ -70,10 +70,10 @@ func (f *Format) read(value []byte) *refusal {
 	return nil
 }
 
-// name64 keeps the name of a function or a schema, or the id that ties a result to a call: up to
+// keepName keeps the name of a function or a schema, or the id that ties a result to a call: up to
 // 64 letters, digits, _ and -.
-func name64(to *[]byte, value []byte) *refusal {
-	if r := text(to, value); r != nil {
+func keepName(to *[]byte, value []byte) *refusal {
+	if r := keepText(to, value); r != nil {
 		return r
 	}
 	inner := rawjson.Inner(value)
@@ -141,16 +141,16 @@ func (k *Keywords) checkSchema(value []byte, depth int) *refusal {
 	if depth == 0 {
 		return refuse("nests too deep")
 	}
-	return object(value, k.Known, func(name string, value []byte) *refusal {
+	return eachMember(value, k.Known, func(name string, value []byte) *refusal {
 		switch name {
 		case "properties", "$defs", "definitions":
 			return k.checkSchemas(value, depth)
 		case "items":
 			return k.checkSchema(value, depth-1)
 		case "anyOf":
-			return list(value, func(_ int, value []byte) *refusal { return k.checkSchema(value, depth-1) })
+			return eachElement(value, func(_ int, value []byte) *refusal { return k.checkSchema(value, depth-1) })
 		}
-		return k.keyword(name, value)
+		return k.checkKeyword(name, value)
 	})
 }
 
@@ -159,38 +159,39 @@ func (k *Keywords) checkSchemas(value []byte, depth int) *refusal {
 	if value[0] != '{' {
 		return refuse("is not an object")
 	}
-	return members(value, func(value []byte) *refusal { return k.checkSchema(value, depth-1) })
+	return eachUnique(value, func(value []byte) *refusal { return k.checkSchema(value, depth-1) })
 }
 
-// keyword checks a keyword that contains no schema.
-func (k *Keywords) keyword(name string, value []byte) *refusal {
+// checkKeyword checks a keyword that contains no schema.
+func (k *Keywords) checkKeyword(name string, value []byte) *refusal {
 	switch name {
 	case "additionalProperties":
-		return only(value, "false")
+		return requireValue(value, "false")
 	case "format":
-		if !slices.Contains(k.Formats, word(value)) {
+		if !slices.Contains(k.Formats, stringOf(value)) {
 			return refuse("is not among what is known")
 		}
 	case "const":
-		return k.constant(value)
+		return k.checkConstant(value)
 	case "enum":
-		return list(value, func(_ int, value []byte) *refusal { return k.constant(value) })
+		return eachElement(value, func(_ int, value []byte) *refusal { return k.checkConstant(value) })
 	case "type":
 		if value[0] == '"' {
 			return nil
 		}
-		return list(value, func(_ int, value []byte) *refusal { return str(new([]byte), value) })
+		return eachElement(value, func(_ int, value []byte) *refusal { return keepString(new([]byte), value) })
 	case "required":
-		return list(value, func(_ int, value []byte) *refusal { return str(new([]byte), value) })
+		return eachElement(value, func(_ int, value []byte) *refusal { return keepString(new([]byte), value) })
 	case "title", "description", "$ref":
-		return str(new([]byte), value)
+		return keepString(new([]byte), value)
 	default: // bounds
-		return k.bound(name, value)
+		return k.checkBound(name, value)
 	}
 	return nil
 }
 
-func (k *Keywords) constant(value []byte) *refusal {
+// checkConstant refuses a constant of a type that the dialect does not take.
+func (k *Keywords) checkConstant(value []byte) *refusal {
 	first := value[0]
 	if isNumber(value) {
 		first = '0'
@@ -201,7 +202,8 @@ func (k *Keywords) constant(value []byte) *refusal {
 	return nil
 }
 
-func (k *Keywords) bound(name string, value []byte) *refusal {
+// checkBound refuses a bound that is no number, and a minItems above the dialect's own.
+func (k *Keywords) checkBound(name string, value []byte) *refusal {
 	if !isNumber(value) {
 		return refuse("is not a number")
 	}

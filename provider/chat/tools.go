@@ -22,24 +22,24 @@ func (r *reader) tool(_ int, value []byte) *refusal {
 		return refused
 	}
 	var t Tool
-	refused = object(function, functionFields, func(name string, value []byte) *refusal {
+	refused = eachMember(function, functionFields, func(name string, value []byte) *refusal {
 		switch name {
 		case "name":
-			return name64(&t.Name, value)
+			return keepName(&t.Name, value)
 		case "description":
-			return text(&t.Description, value)
+			return keepText(&t.Description, value)
 		case "parameters":
 			t.Parameters = value
-			return parameters(value)
+			return checkParameters(value)
 		}
 		t.Strict = string(value) == "true"
 		if t.Strict {
 			return nil
 		}
-		return only(value, "false")
+		return requireValue(value, "false")
 	})
 	if refused == nil {
-		refused = present(t.Name).in("name")
+		refused = requirePresent(t.Name).in("name")
 	}
 	r.Tools = append(r.Tools, t)
 	return refused.in("function")
@@ -49,10 +49,10 @@ func (r *reader) tool(_ int, value []byte) *refusal {
 // under it. It passes other members to take.
 func functionOf(value []byte, known []string, take func(name string, value []byte) *refusal) (function []byte, refused *refusal) {
 	var kind []byte
-	refused = object(value, known, func(name string, value []byte) *refusal {
+	refused = eachMember(value, known, func(name string, value []byte) *refusal {
 		switch name {
 		case "type":
-			return str(&kind, value)
+			return keepString(&kind, value)
 		case "function":
 			function = value
 			return nil
@@ -64,29 +64,29 @@ func functionOf(value []byte, known []string, take func(name string, value []byt
 		return nil, refused
 	case kind == nil:
 		return nil, refuse("is missing").in("type")
-	case word(kind) != "function":
+	case stringOf(kind) != "function":
 		return nil, refuse("has no counterpart").in("type")
 	}
-	return function, present(function).in("function")
+	return function, requirePresent(function).in("function")
 }
 
-// parameters checks the schema of a function: it must be that of an object.
-func parameters(value []byte) *refusal {
+// checkParameters refuses a schema of a function that is not the schema of an object.
+func checkParameters(value []byte) *refusal {
 	if value[0] != '{' {
 		return refuse("is not an object")
 	}
-	if word(rawjson.Lookup(value, "type")) != "object" {
+	if stringOf(rawjson.Lookup(value, "type")) != "object" {
 		return refuse("is not object").in("type")
 	}
-	return nestedOnce(value, maxNested)
+	return checkUniqueNames(value, maxNested)
 }
 
 // maxNested bounds the nesting of a tool's schema or input.
 const maxNested = 64
 
-// nestedOnce refuses a value in which a name stands twice in an object. Schemas and inputs
+// checkUniqueNames refuses a value in which a name stands twice in an object. Schemas and inputs
 // are carried over whole, and their readers differ in which of the two they take.
-func nestedOnce(value []byte, depth int) *refusal {
+func checkUniqueNames(value []byte, depth int) *refusal {
 	if value[0] != '{' && value[0] != '[' {
 		return nil
 	}
@@ -96,21 +96,21 @@ func nestedOnce(value []byte, depth int) *refusal {
 	if value[0] == '[' {
 		i := 0
 		for w := rawjson.WalkIn(value); w.Next(); i++ {
-			if refused := nestedOnce(w.Skip(), depth-1); refused != nil {
+			if refused := checkUniqueNames(w.Skip(), depth-1); refused != nil {
 				return refused.at(i)
 			}
 		}
 		return nil
 	}
-	return members(value, func(value []byte) *refusal { return nestedOnce(value, depth-1) })
+	return eachUnique(value, func(value []byte) *refusal { return checkUniqueNames(value, depth-1) })
 }
 
-// toolChoice checks the rules for using tools, once it is known whether there are any.
-func (r *reader) toolChoice() *refusal {
+// checkToolChoice checks the rules for using tools, once it is known whether there are any.
+func (r *reader) checkToolChoice() *refusal {
 	if r.parallel != nil {
 		r.OneCall = string(r.parallel) == "false" && r.Tools != nil
 		if !r.OneCall {
-			if refused := only(r.parallel, "true"); refused != nil {
+			if refused := requireValue(r.parallel, "true"); refused != nil {
 				return refused.in("parallel_tool_calls")
 			}
 		}
@@ -118,16 +118,16 @@ func (r *reader) toolChoice() *refusal {
 	if r.choice == nil {
 		return nil
 	}
-	return r.choose(r.choice).in("tool_choice")
+	return r.readChoice(r.choice).in("tool_choice")
 }
 
-// choose reads tool_choice. Without tools, "none" is the default and says nothing, and any other
+// readChoice reads tool_choice. Without tools, "none" is the default and says nothing, and any other
 // choice is refused. With tools, "auto" is the default.
-func (r *reader) choose(value []byte) *refusal {
+func (r *reader) readChoice(value []byte) *refusal {
 	if value[0] != '"' {
-		return r.chooseOne(value)
+		return r.readNamedChoice(value)
 	}
-	switch choice := word(value); {
+	switch choice := stringOf(value); {
 	case choice == "none" && r.Tools == nil, choice == "auto" && r.Tools != nil:
 		return nil
 	case r.Tools == nil:
@@ -142,18 +142,18 @@ func (r *reader) choose(value []byte) *refusal {
 	return nil
 }
 
-// chooseOne reads a choice that names the function to call. It does not look for that name among
+// readNamedChoice reads a choice that names the function to call. It does not look for that name among
 // the tools.
-func (r *reader) chooseOne(value []byte) *refusal {
+func (r *reader) readNamedChoice(value []byte) *refusal {
 	function, refused := functionOf(value, toolFields, nil)
 	if refused != nil {
 		return refused
 	}
-	refused = object(function, choiceFunctions, func(_ string, value []byte) *refusal {
-		return name64(&r.ChoiceName, value)
+	refused = eachMember(function, choiceFunctions, func(_ string, value []byte) *refusal {
+		return keepName(&r.ChoiceName, value)
 	})
 	if refused == nil {
-		refused = present(r.ChoiceName).in("name")
+		refused = requirePresent(r.ChoiceName).in("name")
 	}
 	if refused == nil && r.Tools == nil {
 		return refuse("is set without tools")
@@ -162,8 +162,9 @@ func (r *reader) chooseOne(value []byte) *refusal {
 	return refused.in("function")
 }
 
-// calling reads a message in which the model calls tools, and may say something first.
-func (r *reader) calling(i int, m *message) *refusal {
+// addCalls adds a message in which the model calls tools, perhaps after a text. The results of the
+// calls are then pending.
+func (r *reader) addCalls(i int, m *message) *refusal {
 	turn := Turn{Role: Assistant}
 	if m.content != nil {
 		var refused *refusal
@@ -172,9 +173,9 @@ func (r *reader) calling(i int, m *message) *refusal {
 		}
 	}
 	r.pending = map[string][]byte{}
-	refused := list(m.calls, func(at int, value []byte) *refusal {
-		call := Part{Kind: Call, Tool: new(ToolUse), message: i, index: at}
-		if refused := call.call(value); refused != nil {
+	refused := eachElement(m.calls, func(index int, value []byte) *refusal {
+		call := Part{Kind: Call, Tool: new(ToolUse), message: i, index: index}
+		if refused := call.readCall(value); refused != nil {
 			return refused
 		}
 		id := string(call.Tool.ID)
@@ -189,11 +190,11 @@ func (r *reader) calling(i int, m *message) *refusal {
 	return refused.in("tool_calls")
 }
 
-// call reads a call of a tool in a message of the model's. It demands the id, the name and the
+// readCall reads a call of a tool in a message of the model's. It demands the id, the name and the
 // arguments.
-func (p *Part) call(value []byte) *refusal {
+func (p *Part) readCall(value []byte) *refusal {
 	function, refused := functionOf(value, callFields, func(_ string, value []byte) *refusal {
-		return name64(&p.Tool.ID, value)
+		return keepName(&p.Tool.ID, value)
 	})
 	if refused != nil {
 		return refused
@@ -201,24 +202,24 @@ func (p *Part) call(value []byte) *refusal {
 	if p.Tool.ID == nil {
 		return refuse("is missing").in("id")
 	}
-	refused = object(function, calledFields, func(name string, value []byte) *refusal {
+	refused = eachMember(function, calledFields, func(name string, value []byte) *refusal {
 		if name == "name" {
-			return name64(&p.Tool.Name, value)
+			return keepName(&p.Tool.Name, value)
 		}
-		return p.arguments(value)
+		return p.readArguments(value)
 	})
 	if refused == nil {
-		refused = present(p.Tool.Name).in("name")
+		refused = requirePresent(p.Tool.Name).in("name")
 	}
 	if refused == nil {
-		refused = present(p.Text).in("arguments")
+		refused = requirePresent(p.Text).in("arguments")
 	}
 	return refused.in("function")
 }
 
-// arguments takes the object out of the string in which it stands.
-func (p *Part) arguments(value []byte) *refusal {
-	if refused := text(new([]byte), value); refused != nil {
+// readArguments reads the arguments of a call: a string that holds a JSON object.
+func (p *Part) readArguments(value []byte) *refusal {
+	if refused := keepText(new([]byte), value); refused != nil {
 		return refused
 	}
 	inner := rawjson.Trim(rawjson.Unquote(value))
@@ -229,16 +230,16 @@ func (p *Part) arguments(value []byte) *refusal {
 		return refuse("is not a JSON object")
 	}
 	p.Text = inner
-	return nestedOnce(inner, maxNested)
+	return checkUniqueNames(inner, maxNested)
 }
 
-// result reads the result of a tool. Results of one turn's calls are one turn.
-func (r *reader) result(i int, m *message) *refusal {
+// addResult adds the result of a tool. The results for the calls of one turn are one turn.
+func (r *reader) addResult(i int, m *message) *refusal {
 	p := Part{Kind: Result, Tool: new(ToolUse), message: i, index: -1}
 	if m.callID == nil {
 		return refuse("is missing").in("tool_call_id")
 	}
-	if refused := name64(&p.Tool.ID, m.callID); refused != nil {
+	if refused := keepName(&p.Tool.ID, m.callID); refused != nil {
 		return refused.in("tool_call_id")
 	}
 	name, called := r.pending[string(p.Tool.ID)]

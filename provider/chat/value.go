@@ -9,10 +9,10 @@ import (
 	"github.com/headrace/headrace/provider/rawjson"
 )
 
-// object goes through the members of a value that must be an object. It passes each known one to
-// take, in the order in which they stand. One that is null says nothing. An unknown one, or one
-// that stands twice, is refused: readers differ in which of two they take.
-func object(value []byte, known []string, take func(name string, value []byte) *refusal) *refusal {
+// eachMember passes each known member of an object to take, in order. It passes over members that are
+// null. It refuses a value that is not an object, an unknown member, and one that stands twice:
+// readers differ in which of two they take.
+func eachMember(value []byte, known []string, take func(name string, value []byte) *refusal) *refusal {
 	if value[0] != '{' {
 		return refuse("is not an object")
 	}
@@ -20,7 +20,7 @@ func object(value []byte, known []string, take func(name string, value []byte) *
 	for w := rawjson.WalkIn(value); w.Next(); {
 		i := slices.Index(known, string(w.Name))
 		if i < 0 {
-			return refuse("is not known").in(shown(w.Name))
+			return refuse("is not known").in(quotedName(w.Name))
 		}
 		if seen&(1<<i) != 0 {
 			return refuse("stands twice").in(known[i])
@@ -35,24 +35,26 @@ func object(value []byte, known []string, take func(name string, value []byte) *
 	return nil
 }
 
-// members goes through the members of an object under any names. No name may stand twice.
-func members(value []byte, take func(value []byte) *refusal) *refusal {
+// eachUnique passes each member of an object to take, whatever its name. It refuses a name that
+// stands twice.
+func eachUnique(value []byte, take func(value []byte) *refusal) *refusal {
 	seen := map[string]bool{}
 	for w := rawjson.WalkIn(value); w.Next(); {
 		name := string(w.Name)
 		if seen[name] {
-			return refuse("stands twice").in(shown(w.Name))
+			return refuse("stands twice").in(quotedName(w.Name))
 		}
 		seen[name] = true
 		if refused := take(w.Skip()); refused != nil {
-			return refused.in(shown([]byte(name)))
+			return refused.in(quotedName([]byte(name)))
 		}
 	}
 	return nil
 }
 
-// list goes through the elements of a value that must be a list with something in it.
-func list(value []byte, take func(i int, value []byte) *refusal) *refusal {
+// eachElement passes each element of a list to take. It refuses a value that is not a list, and an
+// empty list.
+func eachElement(value []byte, take func(i int, value []byte) *refusal) *refusal {
 	if value[0] != '[' {
 		return refuse("is not a list")
 	}
@@ -79,12 +81,12 @@ func isEmpty(value []byte) bool {
 	return !w.Next()
 }
 
-// noList reports whether a value is a list with nothing in it.
-func noList(value []byte) bool { return value[0] == '[' && isEmpty(value) }
+// isEmptyList reports whether a value is a list with nothing in it.
+func isEmptyList(value []byte) bool { return value[0] == '[' && isEmpty(value) }
 
-// text keeps a string that is not empty.
-func text(to *[]byte, value []byte) *refusal {
-	if r := str(to, value); r != nil {
+// keepText keeps a string that is not empty.
+func keepText(to *[]byte, value []byte) *refusal {
+	if r := keepString(to, value); r != nil {
 		return r
 	}
 	if len(value) == len(`""`) {
@@ -93,8 +95,8 @@ func text(to *[]byte, value []byte) *refusal {
 	return nil
 }
 
-// str keeps a string.
-func str(to *[]byte, value []byte) *refusal {
+// keepString keeps a string.
+func keepString(to *[]byte, value []byte) *refusal {
 	if value[0] != '"' {
 		return refuse("is not a string")
 	}
@@ -102,24 +104,24 @@ func str(to *[]byte, value []byte) *refusal {
 	return nil
 }
 
-// only refuses every value but that.
-func only(value []byte, that string) *refusal {
-	if string(value) != that {
-		return refuse("is not " + that)
+// requireValue refuses every value but the wanted one.
+func requireValue(value []byte, wanted string) *refusal {
+	if string(value) != wanted {
+		return refuse("is not " + wanted)
 	}
 	return nil
 }
 
-// none refuses every list and object with something in it.
-func none(value []byte) *refusal {
+// requireEmpty refuses every list and object with something in it.
+func requireEmpty(value []byte) *refusal {
 	if !isEmpty(value) {
 		return refuse("has no counterpart")
 	}
 	return nil
 }
 
-// zero refuses every number but 0, however it is written.
-func zero(value []byte) *refusal {
+// requireZero refuses every number but 0, however it is written.
+func requireZero(value []byte) *refusal {
 	digits, _, _ := bytes.Cut(bytes.ToLower(value), []byte("e"))
 	if !isNumber(value) || bytes.ContainsAny(digits, "123456789") {
 		return refuse("is not 0")
@@ -135,8 +137,8 @@ func isOne(value []byte) bool {
 
 func isNumber(value []byte) bool { return value[0] == '-' || value[0] >= '0' && value[0] <= '9' }
 
-// number keeps a number from 0 to most.
-func number(to *[]byte, value []byte, most float64) *refusal {
+// keepNumber keeps a number from 0 to most.
+func keepNumber(to *[]byte, value []byte, most float64) *refusal {
 	if !isNumber(value) {
 		return refuse("is not a number")
 	}
@@ -147,8 +149,8 @@ func number(to *[]byte, value []byte, most float64) *refusal {
 	return nil
 }
 
-// count reads a number of tokens, written in digits.
-func count(to *int, value []byte) *refusal {
+// readCount reads a number of tokens, written in digits.
+func readCount(to *int, value []byte) *refusal {
 	n, err := strconv.ParseInt(string(value), 10, 32)
 	if err != nil || n < 1 {
 		return refuse("is not a whole number from 1 to " + strconv.Itoa(math.MaxInt32))
@@ -157,8 +159,8 @@ func count(to *int, value []byte) *refusal {
 	return nil
 }
 
-// whole keeps a whole number, written in digits.
-func whole(to *[]byte, value []byte) *refusal {
+// keepInteger keeps a whole number, written in digits.
+func keepInteger(to *[]byte, value []byte) *refusal {
 	if _, err := strconv.ParseInt(string(value), 10, 64); err != nil {
 		return refuse("is not a whole number of 64 bits")
 	}
@@ -166,8 +168,8 @@ func whole(to *[]byte, value []byte) *refusal {
 	return nil
 }
 
-// word returns the string in value, escapes undone; "" if value is no string.
-func word(value []byte) string {
+// stringOf returns the string in value, escapes undone; "" if value is no string.
+func stringOf(value []byte) string {
 	if len(value) == 0 || value[0] != '"' || len(value) > maxWord {
 		return ""
 	}

@@ -97,7 +97,7 @@ func (g *generator) settings() []string {
 	if g.with&Tools != 0 && g.maybe(60) {
 		pairs = append(pairs, g.tools()...)
 	}
-	return append(pairs, g.silent(pairs)...)
+	return append(pairs, g.neutralFields(pairs)...)
 }
 
 func (g *generator) stop() string {
@@ -111,8 +111,8 @@ func (g *generator) stop() string {
 	return g.list(stops...)
 }
 
-// silent returns fields that say nothing.
-func (g *generator) silent(pairsSoFar []string) (pairs []string) {
+// neutralFields returns fields with their default values, which change nothing.
+func (g *generator) neutralFields(pairsSoFar []string) (pairs []string) {
 	for _, field := range [][2]string{
 		{"n", "1"},
 		{"stream", "false"},
@@ -160,7 +160,7 @@ func (g *generator) messages() string {
 		switch {
 		case g.maybe(15):
 		case g.with&Tools != 0 && g.maybe(40):
-			all = append(all, g.turnOfTools()...)
+			all = append(all, g.toolTurn()...)
 		default:
 			pairs := []string{"role", `"assistant"`, "content", g.content(false)}
 			if g.maybe(10) {
@@ -272,8 +272,8 @@ func (g *generator) result() string {
 	return g.list(parts...)
 }
 
-// turnOfTools returns a call or two, and their results.
-func (g *generator) turnOfTools() []string {
+// toolTurn returns a call or two, and their results.
+func (g *generator) toolTurn() []string {
 	var calls, results []string
 	for range 1 + g.IntN(2) {
 		g.calls++
