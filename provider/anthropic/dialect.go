@@ -84,45 +84,45 @@ func (Dialect) Text(body []byte) (string, bool) {
 // the fields that it carries over. The model is r.Model, or the body's own if that is empty. An
 // error is a *provider.Untranslatable.
 func FromChat(r provider.Request, d provider.Defaults) ([]byte, error) {
-	c, err := chat.Read("anthropic", r.Body)
+	request, err := chat.Read("anthropic", r.Body)
 	if err != nil {
 		return nil, err
 	}
-	c.LeaveOutOnes()
-	model := c.Model
+	request.LeaveOutOnes()
+	model := request.Model
 	if r.Model != "" {
 		model = rawjson.AppendString(nil, r.Model)
 	}
-	bound := c.MaxTokens
-	if bound == 0 {
-		bound = d.MaxTokens
+	maxTokens := request.MaxTokens
+	if maxTokens == 0 {
+		maxTokens = d.MaxTokens
 	}
-	if err := fits(c, model, bound); err != nil {
+	if err := checkSupported(request, model, maxTokens); err != nil {
 		return nil, err
 	}
-	return build(c, model, bound, make([]byte, 0, len(r.Body)+256)), nil
+	return build(request, model, maxTokens, make([]byte, 0, len(r.Body)+256)), nil
 }
 
-// fits refuses requests that the dialect cannot express.
-func fits(c *chat.Request, model []byte, bound int) error {
+// checkSupported refuses requests that the dialect cannot express.
+func checkSupported(request *chat.Request, model []byte, maxTokens int) error {
 	switch {
 	case model == nil:
-		return c.Refuse("model", "is missing")
-	case bound <= 0:
-		return c.Refuse("max_completion_tokens", "is missing, and a bound is demanded")
-	case c.Seed != nil:
-		return c.Refuse("seed", "has no counterpart")
-	case above1(c.Temperature):
-		return c.Refuse("temperature", "is above 1, the maximum")
-	case c.Format != nil && c.Format.Description != nil:
-		return c.Refuse("response_format.json_schema.description", "has no counterpart")
+		return request.Refuse("model", "is missing")
+	case maxTokens <= 0:
+		return request.Refuse("max_completion_tokens", "is missing, and a bound is demanded")
+	case request.Seed != nil:
+		return request.Refuse("seed", "has no counterpart")
+	case above1(request.Temperature):
+		return request.Refuse("temperature", "is above 1, the maximum")
+	case request.Format != nil && request.Format.Description != nil:
+		return request.Refuse("response_format.json_schema.description", "has no counterpart")
 	}
-	for _, check := range []func() error{c.NoEffort, c.NoFreeJSON, c.NoBlankStop, c.NeedParameters, c.NoBlankText} {
+	for _, check := range []func() error{request.NoEffort, request.NoFreeJSON, request.NoBlankStop, request.NeedParameters, request.NoBlankText} {
 		if err := check(); err != nil {
 			return err
 		}
 	}
-	return c.CheckSchemas(&chat.Structured)
+	return request.CheckSchemas(&chat.Structured)
 }
 
 func above1(number []byte) bool {
@@ -130,16 +130,16 @@ func above1(number []byte) bool {
 	return err == nil && n > 1
 }
 
-// build appends the Messages body of a request that fits has passed. Members without a value are
-// left out.
-func build(c *chat.Request, model []byte, bound int, out []byte) []byte {
+// build appends the Messages body of a request that has passed checkSupported. It leaves
+// out members without a value.
+func build(request *chat.Request, model []byte, maxTokens int, out []byte) []byte {
 	out = chat.AppendMember(append(out, '{'), "model", model)
-	out = chat.AppendMember(out, "max_tokens", strconv.AppendInt(nil, int64(bound), 10))
-	if len(c.System) > 0 {
-		out = appendParts(chat.AppendName(out, "system"), c.System)
+	out = chat.AppendMember(out, "max_tokens", strconv.AppendInt(nil, int64(maxTokens), 10))
+	if len(request.System) > 0 {
+		out = appendParts(chat.AppendName(out, "system"), request.System)
 	}
 	out = append(chat.AppendName(out, "messages"), '[')
-	for _, turn := range c.Turns {
+	for _, turn := range request.Turns {
 		role := `{"role":"user","content":`
 		if turn.Role == chat.Assistant {
 			role = `{"role":"assistant","content":`
@@ -148,19 +148,19 @@ func build(c *chat.Request, model []byte, bound int, out []byte) []byte {
 		out = append(appendParts(out, turn.Parts), '}')
 	}
 	out = append(out, ']')
-	out = chat.AppendMember(out, "temperature", c.Temperature)
-	out = chat.AppendMember(out, "top_p", c.TopP)
-	if len(c.Stop) > 0 {
-		out = chat.AppendStrings(chat.AppendName(out, "stop_sequences"), c.Stop)
+	out = chat.AppendMember(out, "temperature", request.Temperature)
+	out = chat.AppendMember(out, "top_p", request.TopP)
+	if len(request.Stop) > 0 {
+		out = chat.AppendStrings(chat.AppendName(out, "stop_sequences"), request.Stop)
 	}
-	if c.User != nil {
-		out = append(chat.AppendMember(append(chat.AppendName(out, "metadata"), '{'), "user_id", c.User), '}')
+	if request.User != nil {
+		out = append(chat.AppendMember(append(chat.AppendName(out, "metadata"), '{'), "user_id", request.User), '}')
 	}
-	if c.Format != nil {
+	if request.Format != nil {
 		out = append(chat.AppendName(out, "output_config"), `{"format":{"type":"json_schema"`...)
-		out = append(chat.AppendMember(out, "schema", c.Format.Schema), "}}"...)
+		out = append(chat.AppendMember(out, "schema", request.Format.Schema), "}}"...)
 	}
-	return append(appendTools(out, c), '}')
+	return append(appendTools(out, request), '}')
 }
 
 func appendParts(out []byte, parts []chat.Part) []byte {
@@ -203,12 +203,12 @@ func appendPart(out []byte, p *chat.Part) []byte {
 }
 
 // appendTools appends the tools and the choice among them, if there are any tools.
-func appendTools(out []byte, c *chat.Request) []byte {
-	if len(c.Tools) == 0 {
+func appendTools(out []byte, request *chat.Request) []byte {
+	if len(request.Tools) == 0 {
 		return out
 	}
 	out = append(chat.AppendName(out, "tools"), '[')
-	for _, tool := range c.Tools {
+	for _, tool := range request.Tools {
 		out = append(chat.AppendComma(out), '{')
 		out = chat.AppendMember(out, "name", tool.Name)
 		out = chat.AppendMember(out, "description", tool.Description)
@@ -218,22 +218,22 @@ func appendTools(out []byte, c *chat.Request) []byte {
 		}
 		out = append(out, '}')
 	}
-	return appendChoice(append(out, ']'), c)
+	return appendChoice(append(out, ']'), request)
 }
 
 // appendChoice appends tool_choice. It leaves out Anthropic's default: the model decides, and may
 // call several tools at a time.
-func appendChoice(out []byte, c *chat.Request) []byte {
-	kind := [...]string{chat.ChoiceAuto: "auto", chat.ChoiceNone: "none", chat.ChoiceAny: "any", chat.ChoiceNamed: "tool"}[c.Choice]
-	if c.Choice == chat.ChoiceAuto && !c.OneCall {
+func appendChoice(out []byte, request *chat.Request) []byte {
+	kind := [...]string{chat.ChoiceAuto: "auto", chat.ChoiceNone: "none", chat.ChoiceAny: "any", chat.ChoiceNamed: "tool"}[request.Choice]
+	if request.Choice == chat.ChoiceAuto && !request.OneCall {
 		return out
 	}
 	out = append(chat.AppendName(out, "tool_choice"), `{"type":"`...)
 	out = append(append(out, kind...), '"')
-	if c.Choice == chat.ChoiceNamed {
-		out = chat.AppendMember(out, "name", c.ChoiceName)
+	if request.Choice == chat.ChoiceNamed {
+		out = chat.AppendMember(out, "name", request.ChoiceName)
 	}
-	if c.OneCall && c.Choice != chat.ChoiceNone { // with none there is no call at all
+	if request.OneCall && request.Choice != chat.ChoiceNone { // with none there is no call at all
 		out = append(out, `,"disable_parallel_tool_use":true`...)
 	}
 	return append(out, '}')

@@ -31,9 +31,9 @@ type message struct {
 }
 
 type block struct {
-	value stream.Value
-	input []byte // of a tool: JSON that comes in pieces
-	whole bool   // it has stopped
+	value   stream.Value
+	input   []byte // of a tool: JSON that comes in pieces
+	stopped bool   // it has stopped
 }
 
 // maxBlocks is far more than an answer has.
@@ -60,7 +60,7 @@ func (m *message) Add(e stream.Event) (last bool, err error) {
 		m.fault = bytes.Clone(event)
 		return true, nil
 	case "message_start":
-		m.start(rawjson.Lookup(event, "message"))
+		m.startMessage(rawjson.Lookup(event, "message"))
 		return false, m.Err()
 	case "content_block_start", "content_block_delta", "content_block_stop", "message_delta", "message_stop":
 		if !m.top.IsSet() {
@@ -71,14 +71,14 @@ func (m *message) Add(e stream.Event) (last bool, err error) {
 	case "content_block_start":
 		m.startBlock(event)
 	case "content_block_delta":
-		m.grow(event)
+		m.addDelta(event)
 	case "content_block_stop":
-		if b := m.block(event); b != nil {
-			b.whole = true
-			m.finish(b)
+		if b := m.openBlock(event); b != nil {
+			b.stopped = true
+			m.setInput(b)
 		}
 	case "message_delta":
-		m.update(event)
+		m.addEnd(event)
 	case "message_stop":
 		m.ended = true
 		return true, m.Err()
@@ -86,9 +86,9 @@ func (m *message) Add(e stream.Event) (last bool, err error) {
 	return false, m.Err()
 }
 
-// start takes the message as it begins. Content and usage only get their place among the members
+// startMessage takes the message as it begins. Content and usage only get their place among the members
 // here: Body fills them in.
-func (m *message) start(object []byte) {
+func (m *message) startMessage(object []byte) {
 	switch {
 	case m.top.IsSet():
 		m.Fail(errTwoStarts)
@@ -103,7 +103,7 @@ func (m *message) start(object []byte) {
 			m.Set(m.Member(&m.top, w.Name), []byte("[]"))
 		case "usage":
 			m.Set(m.Member(&m.top, w.Name), []byte("{}"))
-			m.count(value)
+			m.setUsage(value)
 		default:
 			m.Set(m.Member(&m.top, w.Name), value)
 		}
@@ -111,8 +111,8 @@ func (m *message) start(object []byte) {
 	m.Member(&m.top, []byte("content"))
 }
 
-// count takes counts, each of which stands for the whole message.
-func (m *message) count(usage []byte) {
+// setUsage takes over the counts in a usage. Each count is that of the whole message so far.
+func (m *message) setUsage(usage []byte) {
 	if !rawjson.IsObject(usage) {
 		return
 	}
@@ -137,19 +137,20 @@ func (m *message) startBlock(event []byte) {
 	}
 }
 
-// block returns the block that an event is about, which has not stopped.
-func (m *message) block(event []byte) *block {
-	i := rawjson.Number(rawjson.Lookup(event, "index"))
-	if i < 0 || i >= float64(len(m.blocks)) || m.blocks[int(i)].whole {
+// openBlock returns the block that an event belongs to. It returns nil, and notes the fault, if there
+// is no such block or it has stopped.
+func (m *message) openBlock(event []byte) *block {
+	index := rawjson.Number(rawjson.Lookup(event, "index"))
+	if index < 0 || index >= float64(len(m.blocks)) || m.blocks[int(index)].stopped {
 		m.Fail(errOrder)
 		return nil
 	}
-	return m.blocks[int(i)]
+	return m.blocks[int(index)]
 }
 
-// grow adds a delta to its block: each text to that of its name.
-func (m *message) grow(event []byte) {
-	b, delta := m.block(event), rawjson.Lookup(event, "delta")
+// addDelta adds a delta to its block. A text grows the member of the same name.
+func (m *message) addDelta(event []byte) {
+	b, delta := m.openBlock(event), rawjson.Lookup(event, "delta")
 	if b == nil {
 		return
 	}
@@ -175,26 +176,26 @@ func (m *message) grow(event []byte) {
 	}
 }
 
-// finish puts the input of a tool into its block.
-func (m *message) finish(b *block) {
-	if len(b.input) == 0 {
+// setInput sets the input of a tool in its block, once all pieces of it have come.
+func (m *message) setInput(target *block) {
+	if len(target.input) == 0 {
 		return
 	}
-	if !rawjson.Valid(b.input) {
+	if !rawjson.Valid(target.input) {
 		m.Fail(errInput)
 		return
 	}
-	m.Set(m.Member(&b.value, []byte("input")), rawjson.Trim(b.input))
-	b.input = nil
+	m.Set(m.Member(&target.value, []byte("input")), rawjson.Trim(target.input))
+	target.input = nil
 }
 
-// update takes the parts of the message that are known at its end.
-func (m *message) update(event []byte) {
+// addEnd takes the members of the message that are known only at its end.
+func (m *message) addEnd(event []byte) {
 	for w := rawjson.WalkIn(event); w.Next(); {
 		switch value := w.Skip(); string(w.Name) {
 		case "type":
 		case "usage":
-			m.count(value)
+			m.setUsage(value)
 		case "delta":
 			for in := rawjson.WalkIn(value); in.Next(); {
 				m.Set(m.Member(&m.top, in.Name), in.Skip())
@@ -216,7 +217,7 @@ func (m *message) Body() ([]byte, error) {
 	}
 	content := append(make([]byte, 0, m.Size()), '[')
 	for i, b := range m.blocks {
-		if !b.whole {
+		if !b.stopped {
 			return nil, stream.ErrUnended
 		}
 		if i > 0 {

@@ -41,6 +41,7 @@ var exceptions = map[int]string{
 	http.StatusServiceUnavailable: "ServiceUnavailableException", http.StatusGatewayTimeout: "ModelTimeoutException",
 }
 
+// exception returns the name of Bedrock's exception for a status.
 func exception(status int) string {
 	switch name := exceptions[status]; {
 	case name != "":
@@ -73,15 +74,15 @@ func (Dialect) Ping(string) []byte { return nil }
 // frame returns a message of AWS's event streams: lengths, headers, payload, and two checksums.
 func frame(payload []byte, headers ...string) []byte {
 	const text, sums = 7, 16 // the type of a header that is a text; lengths and checksums in bytes
-	var names []byte
+	var encoded []byte
 	for i := 0; i+1 < len(headers); i += 2 {
-		names = append(append(names, byte(len(headers[i]))), headers[i]...)
-		names = binary.BigEndian.AppendUint16(append(names, text), uint16(len(headers[i+1])))
-		names = append(names, headers[i+1]...)
+		encoded = append(append(encoded, byte(len(headers[i]))), headers[i]...)
+		encoded = binary.BigEndian.AppendUint16(append(encoded, text), uint16(len(headers[i+1])))
+		encoded = append(encoded, headers[i+1]...)
 	}
-	out := binary.BigEndian.AppendUint32(nil, uint32(sums+len(names)+len(payload)))
-	out = binary.BigEndian.AppendUint32(out, uint32(len(names)))
+	out := binary.BigEndian.AppendUint32(nil, uint32(sums+len(encoded)+len(payload)))
+	out = binary.BigEndian.AppendUint32(out, uint32(len(encoded)))
 	out = binary.BigEndian.AppendUint32(out, crc32.ChecksumIEEE(out))
-	out = append(append(out, names...), payload...)
+	out = append(append(out, encoded...), payload...)
 	return binary.BigEndian.AppendUint32(out, crc32.ChecksumIEEE(out))
 }

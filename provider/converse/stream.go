@@ -39,7 +39,7 @@ type message struct {
 // contentBlock is a part of the content, of one of the kinds that come in pieces.
 type contentBlock struct {
 	index    float64
-	whole    bool
+	stopped  bool
 	tool     stream.Value // name and id
 	input    []byte       // of the tool: JSON
 	text     stream.Value
@@ -99,25 +99,25 @@ func (m *message) Add(e stream.Event) (last bool, err error) {
 	case "contentBlockStart":
 		m.startBlock(event)
 	case "contentBlockDelta":
-		m.grow(m.block(event), rawjson.Lookup(event, "delta"))
+		m.addDelta(m.openBlock(event), rawjson.Lookup(event, "delta"))
 	case "contentBlockStop":
-		if b := m.block(event); b != nil {
-			b.whole = true
+		if b := m.openBlock(event); b != nil {
+			b.stopped = true
 		}
 	case "messageStop":
 		m.stopped = true
-		m.take(event)
+		m.takeMembers(event)
 	case "metadata":
 		if m.ended = m.stopped; !m.stopped {
 			return false, errOrder
 		}
-		m.take(event)
+		m.takeMembers(event)
 	}
 	return m.ended, m.Err()
 }
 
-// take takes members of the answer, except the noise that hides lengths.
-func (m *message) take(event []byte) {
+// takeMembers takes members of the answer, except the noise that hides lengths.
+func (m *message) takeMembers(event []byte) {
 	for w := rawjson.WalkIn(event); w.Next(); {
 		if value := w.Skip(); string(w.Name) != "p" {
 			m.Update(m.Member(&m.top, w.Name), value)
@@ -134,7 +134,7 @@ func (m *message) startBlock(event []byte) {
 		m.Fail(errOrder)
 		return
 	}
-	b := m.block(event)
+	b := m.openBlock(event)
 	for w := rawjson.WalkIn(rawjson.Lookup(event, "start")); b != nil && w.Next(); {
 		if value := w.Skip(); string(w.Name) == "toolUse" && rawjson.IsObject(value) {
 			m.Open(&b.tool, value)
@@ -144,13 +144,13 @@ func (m *message) startBlock(event []byte) {
 	}
 }
 
-// block returns the block that an event is about: one that has not stopped, or a new one behind
-// all others. Texts have no event for their start.
-func (m *message) block(event []byte) *contentBlock {
+// openBlock returns the block that an event belongs to: one that has not stopped, or a new one behind
+// all others, as texts have no event for their start. On a fault it returns nil.
+func (m *message) openBlock(event []byte) *contentBlock {
 	index := rawjson.Number(rawjson.Lookup(event, "contentBlockIndex"))
 	for i := len(m.blocks) - 1; i >= 0; i-- {
 		if b := m.blocks[i]; b.index == index { //nolint:gocritic // identity: both are as the server wrote them
-			if b.whole {
+			if b.stopped {
 				m.Fail(errOrder)
 				return nil
 			}
@@ -168,9 +168,9 @@ func (m *message) block(event []byte) *contentBlock {
 	return b
 }
 
-// grow adds a delta to its block. A delta of an unknown kind is a fault: without it the answer
+// addDelta adds a delta to its block. A delta of an unknown kind is a fault: without it the answer
 // would lack a part. For a nil block the fault is noted already.
-func (m *message) grow(b *contentBlock, delta []byte) {
+func (m *message) addDelta(b *contentBlock, delta []byte) {
 	if b == nil {
 		return
 	}
@@ -182,7 +182,7 @@ func (m *message) grow(b *contentBlock, delta []byte) {
 			b.input = rawjson.AppendText(b.input, rawjson.Lookup(value, "input"))
 			m.Kept(len(value))
 		case "reasoningContent":
-			m.reason(b, value)
+			m.addReasoning(b, value)
 		case "citation":
 			m.Push(&b.cited, value)
 		default:
@@ -191,8 +191,8 @@ func (m *message) grow(b *contentBlock, delta []byte) {
 	}
 }
 
-// reason adds a delta of reasoning to a block.
-func (m *message) reason(b *contentBlock, delta []byte) {
+// addReasoning adds a delta of reasoning to a block.
+func (m *message) addReasoning(b *contentBlock, delta []byte) {
 	for w := rawjson.WalkIn(delta); w.Next(); {
 		switch value := w.Skip(); string(w.Name) {
 		case "text", "signature":
@@ -289,7 +289,7 @@ func (f *frames) Write(p []byte, take func(stream.Event) error) error {
 	f.buffered = append(f.buffered, p...)
 	rest := f.buffered
 	for {
-		frame, err := first(rest)
+		frame, err := firstFrame(rest)
 		if err != nil {
 			return err
 		}
@@ -313,8 +313,8 @@ func (f *frames) Write(p []byte, take func(stream.Event) error) error {
 	return nil
 }
 
-// first returns the first message in the bytes, nil if it is not whole.
-func first(b []byte) ([]byte, error) {
+// firstFrame returns the first message in b, nil if not all of it has come. It checks both checksums.
+func firstFrame(b []byte) ([]byte, error) {
 	if len(b) < preludeSize+crcSize {
 		return nil, nil
 	}
@@ -342,7 +342,7 @@ func eventOf(frame []byte) (e stream.Event, is bool, err error) {
 	kind, name, message := "event", []byte(nil), []byte(nil)
 	for headers := frame[start:end]; len(headers) > 0; {
 		var key, value []byte
-		if key, value, headers, err = header(headers); err != nil {
+		if key, value, headers, err = readHeader(headers); err != nil {
 			return e, false, err
 		}
 		switch string(key) {
@@ -361,13 +361,13 @@ func eventOf(frame []byte) (e stream.Event, is bool, err error) {
 	return e, kind == "event" || kind == "exception" || kind == "error", nil
 }
 
-// header reads the first header: its name, its type, and a value of that type.
-func header(b []byte) (name, value, rest []byte, err error) {
-	n := int(b[0])
-	if len(b) < 1+n+1 {
+// readHeader reads the first header: its name, a byte for its type, and a value of that type.
+func readHeader(b []byte) (name, value, rest []byte, err error) {
+	nameSize := int(b[0])
+	if len(b) < 1+nameSize+1 {
 		return nil, nil, nil, errHeaders
 	}
-	name, kind, rest := b[1:1+n], b[1+n], b[2+n:]
+	name, kind, rest := b[1:1+nameSize], b[1+nameSize], b[2+nameSize:]
 	var size int
 	switch kind {
 	case 0, 1: // true and false

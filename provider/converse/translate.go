@@ -18,88 +18,88 @@ import (
 // the fields that it carries over. The model stands in the URL. An error is a
 // *provider.Untranslatable.
 func FromChat(r provider.Request, _ provider.Defaults) ([]byte, error) {
-	c, err := chat.Read("converse", r.Body)
+	request, err := chat.Read("converse", r.Body)
 	if err != nil {
 		return nil, err
 	}
 	if strings.Contains(r.Model, "anthropic.claude") { // other models begin elsewhere: Nova at 0.7 and 0.9
-		c.LeaveOutOnes()
+		request.LeaveOutOnes()
 	}
-	if err := fits(c); err != nil {
+	if err := checkSupported(request); err != nil {
 		return nil, err
 	}
-	return build(c, make([]byte, 0, len(r.Body)+256)), nil
+	return build(request, make([]byte, 0, len(r.Body)+256)), nil
 }
 
-// fits refuses requests that the dialect cannot express.
-func fits(c *chat.Request) error {
-	switch n, _ := strconv.ParseFloat(string(c.Temperature), 64); {
-	case c.Seed != nil:
-		return c.Refuse("seed", "has no counterpart")
-	case c.User != nil:
-		return c.Refuse("user", "has no counterpart")
-	case n > 1:
-		return c.Refuse("temperature", "is above 1, the maximum")
-	case c.Choice == chat.ChoiceNone:
-		return c.Refuse("tool_choice", "has no counterpart")
-	case c.OneCall:
-		return c.Refuse("parallel_tool_calls", "has no counterpart")
-	case c.Format != nil && !utf8.Valid(c.Format.Schema):
-		return c.Refuse("response_format.json_schema.schema", "is not UTF-8")
+// checkSupported refuses requests that the dialect cannot express.
+func checkSupported(request *chat.Request) error {
+	switch temperature, _ := strconv.ParseFloat(string(request.Temperature), 64); {
+	case request.Seed != nil:
+		return request.Refuse("seed", "has no counterpart")
+	case request.User != nil:
+		return request.Refuse("user", "has no counterpart")
+	case temperature > 1:
+		return request.Refuse("temperature", "is above 1, the maximum")
+	case request.Choice == chat.ChoiceNone:
+		return request.Refuse("tool_choice", "has no counterpart")
+	case request.OneCall:
+		return request.Refuse("parallel_tool_calls", "has no counterpart")
+	case request.Format != nil && !utf8.Valid(request.Format.Schema):
+		return request.Refuse("response_format.json_schema.schema", "is not UTF-8")
 	}
-	if err := fitsParts(c); err != nil {
+	if err := checkParts(request); err != nil {
 		return err
 	}
-	for _, check := range []func() error{c.NoEffort, c.NoFreeJSON, c.NeedParameters, c.NoBlankText} {
+	for _, check := range []func() error{request.NoEffort, request.NoFreeJSON, request.NeedParameters, request.NoBlankText} {
 		if err := check(); err != nil {
 			return err
 		}
 	}
-	return c.CheckSchemas(&chat.Structured)
+	return request.CheckSchemas(&chat.Structured)
 }
 
-// fitsParts refuses addresses of the web, and a document in a turn that has no text: Bedrock
+// checkParts refuses addresses of the web, and a document in a turn that has no text: Bedrock
 // takes no document without a text (API reference, Message).
-func fitsParts(c *chat.Request) error {
+func checkParts(request *chat.Request) error {
 	var document *chat.Part // the first in the turn
 	hasText := false
-	for i, turn := range c.Turns {
-		if i == 0 || c.Turns[i-1].Role != turn.Role {
+	for i, turn := range request.Turns {
+		if i == 0 || request.Turns[i-1].Role != turn.Role {
 			document, hasText = nil, false
 		}
 		for k := range turn.Parts {
 			switch p := &turn.Parts[k]; p.Kind {
 			case chat.Link:
-				return c.RefusePart(p, "image_url.url", "is an address of the web, and the image must be in the body")
+				return request.RefusePart(p, "image_url.url", "is an address of the web, and the image must be in the body")
 			case chat.Document:
 				document = cmp.Or(document, p)
 			case chat.Text:
 				hasText = true
 			}
 		}
-		if last := i == len(c.Turns)-1 || c.Turns[i+1].Role != turn.Role; last && document != nil && !hasText {
-			return c.RefusePart(document, "file", "is in a turn without text, which must have some")
+		if last := i == len(request.Turns)-1 || request.Turns[i+1].Role != turn.Role; last && document != nil && !hasText {
+			return request.RefusePart(document, "file", "is in a turn without text, which must have some")
 		}
 	}
 	return nil
 }
 
-// build appends the Converse body of a request that fits has passed. Members without a value are
-// left out.
-func build(c *chat.Request, out []byte) []byte {
+// build appends the Converse body of a request that has passed checkSupported. It leaves
+// out members without a value.
+func build(request *chat.Request, out []byte) []byte {
 	out = append(out, '{')
-	if len(c.System) > 0 {
+	if len(request.System) > 0 {
 		out = append(chat.AppendName(out, "system"), '[')
-		out = append(appendParts(out, c.System), ']')
+		out = append(appendParts(out, request.System), ']')
 	}
-	out = append(appendTurns(append(chat.AppendName(out, "messages"), '['), c.Turns), ']')
-	out = appendConfig(out, c)
-	out = appendTools(out, c)
-	if c.Format != nil {
+	out = append(appendTurns(append(chat.AppendName(out, "messages"), '['), request.Turns), ']')
+	out = appendConfig(out, request)
+	out = appendTools(out, request)
+	if request.Format != nil {
 		out = append(chat.AppendName(out, "outputConfig"), `{"textFormat":{"type":"json_schema","structure":{"jsonSchema":{`...)
-		out = chat.AppendMember(out, "name", c.Format.Name)
-		out = chat.AppendMember(out, "description", c.Format.Description)
-		out = chat.AppendMember(out, "schema", rawjson.AppendString(nil, string(c.Format.Schema)))
+		out = chat.AppendMember(out, "name", request.Format.Name)
+		out = chat.AppendMember(out, "description", request.Format.Description)
+		out = chat.AppendMember(out, "schema", rawjson.AppendString(nil, string(request.Format.Schema)))
 		out = append(out, "}}}}"...)
 	}
 	return append(out, '}')
@@ -124,17 +124,17 @@ func appendTurns(out []byte, turns []chat.Turn) []byte {
 }
 
 // appendConfig appends inferenceConfig, or nothing if it would be empty.
-func appendConfig(out []byte, c *chat.Request) []byte {
+func appendConfig(out []byte, request *chat.Request) []byte {
 	before := len(out)
 	out = append(chat.AppendName(out, "inferenceConfig"), '{')
 	empty := len(out)
-	if c.MaxTokens > 0 {
-		out = strconv.AppendInt(chat.AppendName(out, "maxTokens"), int64(c.MaxTokens), 10)
+	if request.MaxTokens > 0 {
+		out = strconv.AppendInt(chat.AppendName(out, "maxTokens"), int64(request.MaxTokens), 10)
 	}
-	out = chat.AppendMember(out, "temperature", c.Temperature)
-	out = chat.AppendMember(out, "topP", c.TopP)
-	if len(c.Stop) > 0 {
-		out = chat.AppendStrings(chat.AppendName(out, "stopSequences"), c.Stop)
+	out = chat.AppendMember(out, "temperature", request.Temperature)
+	out = chat.AppendMember(out, "topP", request.TopP)
+	if len(request.Stop) > 0 {
+		out = chat.AppendStrings(chat.AppendName(out, "stopSequences"), request.Stop)
 	}
 	if len(out) == empty {
 		return out[:before]
@@ -180,12 +180,12 @@ func appendPart(out []byte, p *chat.Part) []byte {
 
 // appendTools appends toolConfig, if there are any tools. The default choice, in which the model
 // decides, is left out.
-func appendTools(out []byte, c *chat.Request) []byte {
-	if len(c.Tools) == 0 {
+func appendTools(out []byte, request *chat.Request) []byte {
+	if len(request.Tools) == 0 {
 		return out
 	}
 	out = append(chat.AppendName(out, "toolConfig"), `{"tools":[`...)
-	for _, tool := range c.Tools {
+	for _, tool := range request.Tools {
 		out = append(chat.AppendComma(out), `{"toolSpec":{`...)
 		out = chat.AppendMember(out, "name", tool.Name)
 		out = chat.AppendMember(out, "description", tool.Description)
@@ -197,12 +197,12 @@ func appendTools(out []byte, c *chat.Request) []byte {
 		out = append(out, "}}"...)
 	}
 	out = append(out, ']')
-	switch c.Choice {
+	switch request.Choice {
 	case chat.ChoiceAny:
 		out = append(out, `,"toolChoice":{"any":{}}`...)
 	case chat.ChoiceNamed:
 		out = append(out, `,"toolChoice":{"tool":{`...)
-		out = append(chat.AppendMember(out, "name", c.ChoiceName), "}}"...)
+		out = append(chat.AppendMember(out, "name", request.ChoiceName), "}}"...)
 	}
 	return append(out, '}')
 }

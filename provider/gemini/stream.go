@@ -34,12 +34,12 @@ func (Dialect) Stream(string) (stream.Splitter, stream.Assembler) {
 type chunks struct {
 	stream.Builder
 	top        stream.Value // all members but the candidates
-	candidates []*growing
+	candidates []*candidate
 	fault      []byte // an error in place of the rest
 }
 
-// growing is a candidate. Parts are joined only if nothing but their texts tells them apart.
-type growing struct {
+// candidate is a candidate. Parts are joined only if nothing but their texts tells them apart.
+type candidate struct {
 	index   float64
 	rest    stream.Value // all members but the content
 	content stream.Value // all members but the parts
@@ -61,7 +61,7 @@ var (
 	errShape    = errors.New("a chunk has a part of another kind than is known")
 )
 
-// Add takes a chunk.
+// Add adds a chunk, or keeps the error that comes in place of one.
 func (c *chunks) Add(e stream.Event) (last bool, err error) {
 	object, err := stream.Object(e)
 	if err != nil {
@@ -91,51 +91,51 @@ func (c *chunks) addCandidate(piece []byte) {
 		c.Fail(errShape)
 		return
 	}
-	to := c.candidate(rawjson.Number(rawjson.Lookup(piece, "index")))
-	if to == nil {
+	target := c.candidateAt(rawjson.Number(rawjson.Lookup(piece, "index")))
+	if target == nil {
 		return
 	}
-	ended := to.hasEnd()
+	ended := target.hasEnd()
 	for w := rawjson.WalkIn(piece); w.Next(); {
 		switch value := w.Skip(); string(w.Name) {
 		case "content":
-			c.addContent(to, value, ended)
+			c.addContent(target, value, ended)
 		case "logprobsResult":
-			c.Merge(c.Member(&to.rest, w.Name), value, func([]byte) bool { return false })
+			c.Merge(c.Member(&target.rest, w.Name), value, func([]byte) bool { return false })
 		default:
-			c.Update(c.Member(&to.rest, w.Name), value)
+			c.Update(c.Member(&target.rest, w.Name), value)
 		}
 	}
 }
 
-// candidate returns the candidate with that index, a new one if there is none. It returns nil, and
+// candidateAt returns the candidate with that index, a new one if there is none. It returns nil, and
 // notes the fault, if there are too many.
-func (c *chunks) candidate(index float64) *growing {
-	for _, one := range c.candidates {
-		if one.index == index { //nolint:gocritic // identity: both are as the server wrote them
-			return one
+func (c *chunks) candidateAt(index float64) *candidate {
+	for _, found := range c.candidates {
+		if found.index == index { //nolint:gocritic // identity: both are as the server wrote them
+			return found
 		}
 	}
 	if len(c.candidates) == maxCandidates {
 		c.Fail(errTooMany)
 		return nil
 	}
-	one := &growing{index: index}
-	c.candidates = append(c.candidates, one)
-	return one
+	found := &candidate{index: index}
+	c.candidates = append(c.candidates, found)
+	return found
 }
 
-func (g *growing) hasEnd() bool {
+func (g *candidate) hasEnd() bool {
 	end := g.rest.Find("finishReason")
 	return end != nil && !end.IsNull()
 }
 
 // addContent adds a piece of content. After its end a candidate may only get empty texts.
-func (c *chunks) addContent(to *growing, content []byte, ended bool) {
+func (c *chunks) addContent(target *candidate, content []byte, ended bool) {
 	for w := rawjson.WalkIn(content); w.Next(); {
 		value := w.Skip()
 		if string(w.Name) != "parts" {
-			c.Update(c.Member(&to.content, w.Name), value)
+			c.Update(c.Member(&target.content, w.Name), value)
 			continue
 		}
 		for in := rawjson.WalkIn(value); in.Next(); {
@@ -143,38 +143,38 @@ func (c *chunks) addContent(to *growing, content []byte, ended bool) {
 			if ended && len(rawjson.Lookup(part, "text")) != len(`""`) {
 				c.Fail(errAfterEnd)
 			}
-			c.addPart(to, part)
+			c.addPart(target, part)
 		}
 	}
 }
 
 // addPart adds a part. A part with more than a text, such as a signature, stands by itself: Google
 // asks that nothing be joined to it.
-func (c *chunks) addPart(to *growing, part []byte) {
+func (c *chunks) addPart(target *candidate, part []byte) {
 	var text []byte
-	thought, more := false, false
+	isThought, hasOther := false, false
 	for w := rawjson.WalkIn(part); w.Next(); {
 		switch value := w.Skip(); string(w.Name) {
 		case "text":
 			text = value
 		case "thought":
-			thought = string(value) == "true"
+			isThought = string(value) == "true"
 		default:
-			more = true
+			hasOther = true
 		}
 	}
-	isText := rawjson.IsString(text) && !more
-	if isText && to.open && to.thought == thought {
-		c.Append(c.Member(to.parts[len(to.parts)-1], []byte("text")), text)
+	isText := rawjson.IsString(text) && !hasOther
+	if isText && target.open && target.thought == isThought {
+		c.Append(c.Member(target.parts[len(target.parts)-1], []byte("text")), text)
 		return
 	}
-	if !rawjson.IsObject(part) || len(to.parts) == maxParts {
+	if !rawjson.IsObject(part) || len(target.parts) == maxParts {
 		c.Fail(errTooMany)
 		return
 	}
-	one := new(stream.Value)
-	c.Open(one, part)
-	to.parts, to.open, to.thought = append(to.parts, one), isText, thought
+	newPart := new(stream.Value)
+	c.Open(newPart, part)
+	target.parts, target.open, target.thought = append(target.parts, newPart), isText, isThought
 }
 
 // Body returns the answer, with its candidates in order. An answer without candidates is whole if
@@ -189,23 +189,23 @@ func (c *chunks) Body() ([]byte, error) {
 		}
 		return c.top.AppendTo(nil), nil
 	}
-	slices.SortStableFunc(c.candidates, func(a, b *growing) int { return int(a.index - b.index) })
+	slices.SortStableFunc(c.candidates, func(a, b *candidate) int { return int(a.index - b.index) })
 	list := append(make([]byte, 0, c.Size()), '[')
-	for i, one := range c.candidates {
-		if !one.hasEnd() {
+	for i, each := range c.candidates {
+		if !each.hasEnd() {
 			return nil, stream.ErrUnended
 		}
 		if i > 0 {
 			list = append(list, ',')
 		}
-		list = one.appendTo(list)
+		list = each.appendTo(list)
 	}
 	return c.top.AppendWith(make([]byte, 0, len(list)+512), "candidates", append(list, ']')), nil
 }
 
 // appendTo appends the candidate. One that got no content, such as a blocked one, has no member
 // content.
-func (g *growing) appendTo(dst []byte) []byte {
+func (g *candidate) appendTo(dst []byte) []byte {
 	if !g.content.IsSet() && len(g.parts) == 0 {
 		return g.rest.AppendTo(dst)
 	}

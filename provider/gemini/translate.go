@@ -28,66 +28,67 @@ const maxStops = 5
 // for the fields that it carries over. The model stands in the URL. An error is a
 // *provider.Untranslatable.
 func FromChat(r provider.Request, _ provider.Defaults) ([]byte, error) {
-	c, err := chat.Read("gemini", r.Body)
+	request, err := chat.Read("gemini", r.Body)
 	if err != nil {
 		return nil, err
 	}
-	if err := fits(c); err != nil {
+	if err := checkSupported(request); err != nil {
 		return nil, err
 	}
-	thinks := thinking(r.Model, c.Effort)
-	if c.Effort != "" && thinks == "" {
-		return nil, c.Refuse("reasoning_effort", "is "+strconv.QuoteToASCII(c.Effort)+", which has no documented counterpart for the model "+strconv.Quote(r.Model))
+	thinkingMember := thinking(r.Model, request.Effort)
+	if request.Effort != "" && thinkingMember == "" {
+		return nil, request.Refuse("reasoning_effort", "is "+strconv.QuoteToASCII(request.Effort)+", which has no documented counterpart for the model "+strconv.Quote(r.Model))
 	}
-	w := &writer{Request: c, thinks: thinks, signs: wantsSignature(r.Model)}
+	w := &writer{Request: request, thinking: thinkingMember, wantsSignature: wantsSignature(r.Model)}
 	return w.build(make([]byte, 0, len(r.Body)+256)), nil
 }
 
-// fits refuses requests that the dialect cannot express.
-func fits(c *chat.Request) error {
+// checkSupported refuses requests that the dialect cannot express.
+func checkSupported(request *chat.Request) error {
 	switch {
-	case c.User != nil:
-		return c.Refuse("user", "has no counterpart")
-	case len(c.Stop) > maxStops:
-		return c.Refuse("stop", "has more than "+strconv.Itoa(maxStops)+" strings")
-	case c.Format != nil && c.Format.Description != nil:
-		return c.Refuse("response_format.json_schema.description", "has no counterpart")
+	case request.User != nil:
+		return request.Refuse("user", "has no counterpart")
+	case len(request.Stop) > maxStops:
+		return request.Refuse("stop", "has more than "+strconv.Itoa(maxStops)+" strings")
+	case request.Format != nil && request.Format.Description != nil:
+		return request.Refuse("response_format.json_schema.description", "has no counterpart")
 	}
-	if c.Seed != nil {
-		if _, err := strconv.ParseInt(string(c.Seed), 10, 32); err != nil {
-			return c.Refuse("seed", "is beyond 32 bits")
+	if request.Seed != nil {
+		if _, err := strconv.ParseInt(string(request.Seed), 10, 32); err != nil {
+			return request.Refuse("seed", "is beyond 32 bits")
 		}
 	}
-	for _, turn := range c.Turns {
+	for _, turn := range request.Turns {
 		for i := range turn.Parts {
-			if err := fitsPart(c, &turn.Parts[i]); err != nil {
+			if err := checkPart(request, &turn.Parts[i]); err != nil {
 				return err
 			}
 		}
 	}
-	if err := fitsTools(c); err != nil {
+	if err := checkTools(request); err != nil {
 		return err
 	}
-	return c.CheckSchemas(&schemaWords)
+	return request.CheckSchemas(&schemaWords)
 }
 
-func fitsPart(c *chat.Request, p *chat.Part) error {
+// checkPart refuses a part that Gemini cannot express.
+func checkPart(request *chat.Request, p *chat.Part) error {
 	switch {
 	case p.Kind == chat.Result && len(p.Tool.Parts) > 1:
-		return c.RefusePart(p, "", "has several parts, and there is a place for one text")
+		return request.RefusePart(p, "", "has several parts, and there is a place for one text")
 	case p.Kind == chat.Link:
-		return c.RefusePart(p, "image_url.url", "is an address of the web, and the image must be in the body")
+		return request.RefusePart(p, "image_url.url", "is an address of the web, and the image must be in the body")
 	case p.Media == chat.GIF:
-		return c.RefusePart(p, "image_url.url", "is a gif, which is not taken")
+		return request.RefusePart(p, "image_url.url", "is a gif, which is not taken")
 	}
 	return nil
 }
 
-// A writer writes the contents of a chat that fits.
+// A writer writes the contents of a chat that has passed checkSupported.
 type writer struct {
 	*chat.Request
-	thinks string // a member of thinkingConfig; "" is none
-	signs  bool   // the model wants a signature with the first call of a turn
+	thinking       string // a member of thinkingConfig; "" is none
+	wantsSignature bool   // the model wants a signature with the first call of a turn
 }
 
 // build appends the generateContent body. generationConfig is left out if it would be empty.
@@ -131,8 +132,8 @@ func (w *writer) appendConfig(out []byte) []byte {
 		out = append(chat.AppendName(out, "responseMimeType"), `"application/json"`...)
 		out = chat.AppendMember(out, "responseJsonSchema", w.Format.Schema)
 	}
-	if w.thinks != "" {
-		out = append(append(append(chat.AppendName(out, "thinkingConfig"), '{'), w.thinks...), '}')
+	if w.thinking != "" {
+		out = append(append(append(chat.AppendName(out, "thinkingConfig"), '{'), w.thinking...), '}')
 	}
 	return out
 }
@@ -141,7 +142,7 @@ func (w *writer) appendConfig(out []byte) []byte {
 // model wants one there.
 func (w *writer) appendParts(out []byte, parts []chat.Part) []byte {
 	out = append(chat.AppendName(out, "parts"), '[')
-	called := false
+	hasCall := false
 	for i := range parts {
 		p := &parts[i]
 		out = append(chat.AppendComma(out), '{')
@@ -151,7 +152,7 @@ func (w *writer) appendParts(out []byte, parts []chat.Part) []byte {
 		case chat.Document:
 			out = appendData(out, "application/pdf", p.Text)
 		case chat.Call:
-			out, called = w.appendCall(out, p, !called), true
+			out, hasCall = w.appendCall(out, p, !hasCall), true
 		case chat.Result:
 			out = appendResult(out, p)
 		default:
@@ -173,18 +174,18 @@ func appendData(out []byte, media string, data []byte) []byte {
 // thought signatures name this word for histories from elsewhere.
 const unsigned = "skip_thought_signature_validator"
 
-// fitsTools refuses tools that Gemini cannot express.
-func fitsTools(c *chat.Request) error {
-	if c.OneCall {
-		return c.Refuse("parallel_tool_calls", "has no counterpart")
+// checkTools refuses tools that Gemini cannot express.
+func checkTools(request *chat.Request) error {
+	if request.OneCall {
+		return request.Refuse("parallel_tool_calls", "has no counterpart")
 	}
-	for i, tool := range c.Tools {
+	for i, tool := range request.Tools {
 		at := "tools[" + strconv.Itoa(i) + "].function."
 		if first := tool.Name[1]; first == '-' || first >= '0' && first <= '9' {
-			return c.Refuse(at+"name", "begins with neither a letter nor _")
+			return request.Refuse(at+"name", "begins with neither a letter nor _")
 		}
-		if tool.Strict != c.Tools[0].Strict {
-			return c.Refuse(at+"strict", "differs among the tools, and calls are held to all schemas or to none")
+		if tool.Strict != request.Tools[0].Strict {
+			return request.Refuse(at+"strict", "differs among the tools, and calls are held to all schemas or to none")
 		}
 	}
 	return nil
@@ -227,12 +228,14 @@ func (w *writer) mode() string {
 	return ""
 }
 
+// appendCall appends a call of a function. The first call of a turn gets a signature if the model
+// wants one.
 func (w *writer) appendCall(out []byte, p *chat.Part, first bool) []byte {
 	out = append(chat.AppendName(out, "functionCall"), '{')
 	out = chat.AppendMember(out, "id", p.Tool.ID)
 	out = chat.AppendMember(out, "name", p.Tool.Name)
 	out = append(chat.AppendMember(out, "args", p.Text), '}')
-	if first && w.signs {
+	if first && w.wantsSignature {
 		out = append(out, `,"thoughtSignature":"`+unsigned+`"`...)
 	}
 	return out

@@ -120,7 +120,7 @@ func (c *Client) GoString() string { return c.String() }
 // limit or filtered is a success; its FinishReason says so.
 func (c *Client) Chat(ctx context.Context, r openai.ChatCompletionRequest) (openai.ChatCompletionResponse, error) {
 	var resp openai.ChatCompletionResponse
-	err := c.typed(ctx, &resp, func(ctx context.Context) error {
+	err := c.callTyped(ctx, &resp, func(ctx context.Context) error {
 		_, err := c.api.CreateChatCompletion(ctx, r)
 		return err
 	})
@@ -133,7 +133,7 @@ func (c *Client) Chat(ctx context.Context, r openai.ChatCompletionRequest) (open
 // Embed makes embeddings.
 func (c *Client) Embed(ctx context.Context, r openai.EmbeddingRequest) (openai.EmbeddingResponse, error) {
 	var resp openai.EmbeddingResponse
-	err := c.typed(ctx, &resp, func(ctx context.Context) error {
+	err := c.callTyped(ctx, &resp, func(ctx context.Context) error {
 		_, err := c.api.CreateEmbeddings(ctx, r)
 		return err
 	})
@@ -143,27 +143,27 @@ func (c *Client) Embed(ctx context.Context, r openai.EmbeddingRequest) (openai.E
 	return resp, nil
 }
 
-// typed lets go-openai make a request, sends it, and reads the answer into resp.
+// callTyped lets go-openai make a request, sends it, and reads the answer into resp.
 //
 // go-openai would read the answer, too; but it stops reading at the first value,
 // ignores the rest, and drops the headers of a failure.
-func (c *Client) typed(ctx context.Context, resp openai.Response, call func(context.Context) error) error {
+func (c *Client) callTyped(ctx context.Context, resp openai.Response, call func(context.Context) error) error {
 	p := pending{Context: ctx}
 	defer p.exchange.Release()
 	if err := call(&p); !errors.Is(err, errTaken) {
 		return c.own(err)
 	}
-	x := &p.exchange
-	resp.SetHeader(x.Header)
-	if _, e := c.wire.Read(ctx, x); e != nil {
+	exchange := &p.exchange
+	resp.SetHeader(exchange.Header)
+	if _, e := c.wire.Read(ctx, exchange); e != nil {
 		return e
 	}
-	if shape := json.Unmarshal(x.Body, resp); shape != nil {
+	if shapeErr := json.Unmarshal(exchange.Body, resp); shapeErr != nil {
 		// The answer is whole and is JSON, yet of another shape than OpenAI's:
 		// another try would be paid for and give the same.
 		return &provider.Error{
-			Kind: provider.Invalid, Provider: name, Status: x.Status, Err: c.wire.Quiet(shape),
-			RequestID: provider.RequestID(x.Header), Body: c.wire.Keep(x.Body),
+			Kind: provider.Invalid, Provider: name, Status: exchange.Status, Err: c.wire.Quiet(shapeErr),
+			RequestID: provider.RequestID(exchange.Header), Body: c.wire.Keep(exchange.Body),
 		}
 	}
 	return nil

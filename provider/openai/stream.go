@@ -38,9 +38,9 @@ func (d Dialect) Stream(operation string) (stream.Splitter, stream.Assembler) {
 	return new(stream.SSE), new(completion)
 }
 
-// errorIn finds the error in an event that takes the place of a part of an answer. It is in an
-// object with an error in it, in one that is called an error, or in one in an event of that
-// name. The plain endpoint makes an error of each of these bodies, too.
+// errorIn returns the body of an error that comes in place of a part of an answer, nil if e is none.
+// An error is an object with a member error, one that is called an error, or one in an event of that
+// name. Without a stream, each of these bodies is an error, too.
 func errorIn(e stream.Event, object []byte) []byte {
 	if fault := rawjson.Lookup(object, "error"); isPresent(fault) {
 		return append(append([]byte(`{"error":`), fault...), '}') // with choices it would be an answer
@@ -124,7 +124,7 @@ var (
 	errShape    = errors.New("a chunk has a part of another kind than is known")
 )
 
-// Add takes a chunk.
+// Add adds a chunk, or keeps the error that comes in place of one.
 func (c *completion) Add(e stream.Event) (last bool, err error) {
 	if string(rawjson.Trim(e.Data)) == done {
 		c.ended = true
@@ -145,7 +145,7 @@ func (c *completion) Add(e stream.Event) (last bool, err error) {
 			}
 		case "obfuscation": // noise that hides lengths
 		case "object":
-			c.name(value)
+			c.setObject(value)
 		default:
 			c.Update(c.Member(&c.top, w.Name), value)
 		}
@@ -153,16 +153,16 @@ func (c *completion) Add(e stream.Event) (last bool, err error) {
 	return false, c.Err()
 }
 
-// name sets the member "object" once, to the value that an answer without a stream has.
-func (c *completion) name(object []byte) {
-	to := c.Member(&c.top, []byte("object"))
-	if to.IsSet() {
+// setObject sets the member "object" once, to the value that an answer without a stream has.
+func (c *completion) setObject(object []byte) {
+	member := c.Member(&c.top, []byte("object"))
+	if member.IsSet() {
 		return
 	}
 	if head, is := bytes.CutSuffix(object, []byte(`.chunk"`)); is {
 		object = append(bytes.Clone(head), '"')
 	}
-	c.Set(to, object)
+	c.Set(member, object)
 }
 
 // addChoice adds a choice's part of a chunk. A choice that has ended may still appear, but must not
@@ -172,34 +172,34 @@ func (c *completion) addChoice(part []byte) {
 		c.Fail(errShape)
 		return
 	}
-	one := c.choice(rawjson.Number(rawjson.Lookup(part, "index")))
-	if one == nil {
+	target := c.choiceAt(rawjson.Number(rawjson.Lookup(part, "index")))
+	if target == nil {
 		return
 	}
-	ended := one.hasEnd()
+	ended := target.hasEnd()
 	for w := rawjson.WalkIn(part); w.Next(); {
 		value := w.Skip()
 		switch string(w.Name) {
 		case "delta":
-			if ended && says(value) {
+			if ended && addsContent(value) {
 				c.Fail(errAfterEnd)
 			}
-			c.addDelta(one, value)
+			c.addDelta(target, value)
 		case "text":
 			if ended && isPresent(value) && string(value) != `""` {
 				c.Fail(errAfterEnd)
 			}
-			c.Append(c.Member(&one.rest, w.Name), value)
+			c.Append(c.Member(&target.rest, w.Name), value)
 		case "logprobs":
-			c.Merge(c.Member(&one.rest, w.Name), value, isWhole)
+			c.Merge(c.Member(&target.rest, w.Name), value, isWhole)
 		default:
-			c.Update(c.Member(&one.rest, w.Name), value)
+			c.Update(c.Member(&target.rest, w.Name), value)
 		}
 	}
 }
 
-// says reports whether a delta adds anything but a role.
-func says(delta []byte) bool {
+// addsContent reports whether a delta adds anything but a role.
+func addsContent(delta []byte) bool {
 	for w := rawjson.WalkIn(delta); w.Next(); {
 		value := w.Skip()
 		if string(w.Name) != "role" && isPresent(value) && string(value) != `""` && string(value) != "[]" {
@@ -209,9 +209,9 @@ func says(delta []byte) bool {
 	return false
 }
 
-// choice returns the choice with that index, a new one if there is none. It returns nil, and notes
+// choiceAt returns the choice with that index, a new one if there is none. It returns nil, and notes
 // the fault, if there are too many.
-func (c *completion) choice(index float64) *choice {
+func (c *completion) choiceAt(index float64) *choice {
 	for i := len(c.choices) - 1; i >= 0; i-- {
 		if c.choices[i].index == index { //nolint:gocritic // identity: both are as the server wrote them
 			return c.choices[i]
@@ -221,9 +221,9 @@ func (c *completion) choice(index float64) *choice {
 		c.Fail(errChoices)
 		return nil
 	}
-	one := &choice{index: index}
-	c.choices = append(c.choices, one)
-	return one
+	added := &choice{index: index}
+	c.choices = append(c.choices, added)
+	return added
 }
 
 func (c *choice) hasEnd() bool {
@@ -232,7 +232,7 @@ func (c *choice) hasEnd() bool {
 }
 
 // addDelta adds a delta to a choice's message.
-func (c *completion) addDelta(to *choice, delta []byte) {
+func (c *completion) addDelta(target *choice, delta []byte) {
 	if !rawjson.IsObject(delta) {
 		if !rawjson.IsNull(delta) {
 			c.Fail(errShape)
@@ -240,7 +240,7 @@ func (c *completion) addDelta(to *choice, delta []byte) {
 		return
 	}
 	for w := rawjson.WalkIn(delta); w.Next(); {
-		value, member := w.Skip(), c.Member(&to.message, w.Name)
+		value, member := w.Skip(), c.Member(&target.message, w.Name)
 		switch {
 		case string(w.Name) == "tool_calls" && !rawjson.IsNull(value):
 			for in := rawjson.WalkIn(value); in.Next(); {
@@ -254,8 +254,8 @@ func (c *completion) addDelta(to *choice, delta []byte) {
 	}
 }
 
-// addCall adds a part to the call of a tool. The index in a part names the call, and is not part of the
-// call. Some servers give all calls the same index, or none.
+// addCall adds a part to the call of a tool. The index in a part names the call, and is not a member
+// of it. Some servers give all calls the same index, or none.
 func (c *completion) addCall(calls *stream.Value, part []byte) {
 	index := rawjson.Number(rawjson.Lookup(part, "index"))
 	call := c.Element(calls, index)
