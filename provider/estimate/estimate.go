@@ -104,86 +104,86 @@ func Request(body []byte) (prompt, most float64) {
 	if body = body[rawjson.SkipSpace(body, 0):]; !rawjson.IsObject(body) {
 		return 0, 0
 	}
-	answers, query, ranked := 1.0, 0.0, 0.0
+	answerCount, queryTokens, documentCount := 1.0, 0.0, 0.0
 	for m := rawjson.WalkIn(body); m.Next(); {
 		switch string(m.Name) {
 		case "messages", "contents":
 			prompt += messages(&m)
-			ranked = math.Inf(-1) // a chat, in which query and documents are anything
+			documentCount = math.Inf(-1) // a chat, in which query and documents are anything
 		case "input", "prompt", "instructions", "system", "systemInstruction", "system_instruction":
 			prompt += content(&m, maxNesting)
 		case "query":
-			query += content(&m, maxNesting)
+			queryTokens += content(&m, maxNesting)
 		case "documents":
-			n, many := documents(&m)
-			prompt, ranked = prompt+n, ranked+many
+			tokens, count := documents(&m)
+			prompt, documentCount = prompt+tokens, documentCount+count
 		case "tools", "functions", "response_format", "text", "toolConfig":
 			prompt += Text(m.Skip())
 		case "generationConfig", "generation_config", "inferenceConfig":
-			bound, many := nativeBound(m.Skip())
-			most, answers = max(most, bound), max(answers, many)
+			bound, count := nativeBound(m.Skip())
+			most, answerCount = max(most, bound), max(answerCount, count)
 		case "max_tokens", "max_completion_tokens", "max_output_tokens":
 			most = max(most, rawjson.Number(m.Skip()))
 		case "n", "best_of":
-			answers = max(answers, rawjson.Number(m.Skip()))
+			answerCount = max(answerCount, rawjson.Number(m.Skip()))
 		default:
 			m.Skip()
 		}
 	}
-	prompt += query * max(1, ranked) // a reranker reads the query with each document
+	prompt += queryTokens * max(1, documentCount) // a reranker reads the query with each document
 	if most == 0 {
 		return prompt, 0 // also for infinitely many answers
 	}
-	return prompt, most * answers
+	return prompt, most * answerCount
 }
 
 // nativeBound returns the bound on the output, and the number of answers, in the words of Gemini
 // and Converse.
-func nativeBound(config []byte) (most, answers float64) {
+func nativeBound(config []byte) (maxOutput, answers float64) {
 	if !rawjson.IsObject(config) {
 		return 0, 0
 	}
 	for m := rawjson.WalkIn(config); m.Next(); {
 		switch string(m.Name) {
 		case "maxOutputTokens", "max_output_tokens", "maxTokens":
-			most = max(most, rawjson.Number(m.Skip()))
+			maxOutput = max(maxOutput, rawjson.Number(m.Skip()))
 		case "candidateCount", "candidate_count":
 			answers = max(answers, rawjson.Number(m.Skip()))
 		default:
 			m.Skip()
 		}
 	}
-	return most, answers
+	return maxOutput, answers
 }
 
 // messages weighs the messages of a chat. A value that is neither a list nor an object counts as
 // one message.
-func messages(w *rawjson.Walk) (n float64) {
+func messages(w *rawjson.Walk) (tokens float64) {
 	if c := w.Ahead()[0]; c != '[' && c != '{' {
 		return messageTokens + content(w, maxNesting)
 	}
 	in := w.Into()
 	for in.Next() {
-		n += messageTokens + content(&in, maxNesting)
+		tokens += messageTokens + content(&in, maxNesting)
 	}
 	w.Leave(&in)
-	return n
+	return tokens
 }
 
-// documents weighs documents, and counts them.
-func documents(w *rawjson.Walk) (n, many float64) {
+// documents estimates the tokens of a list of documents, and counts the documents.
+func documents(w *rawjson.Walk) (tokens, count float64) {
 	if w.Ahead()[0] != '[' {
 		return content(w, maxNesting), 1
 	}
 	in := w.Into()
-	for ; in.Next(); many++ {
-		n += content(&in, maxNesting-1)
+	for ; in.Next(); count++ {
+		tokens += content(&in, maxNesting-1)
 	}
 	w.Leave(&in)
-	return n, many
+	return tokens, count
 }
 
-// content weighs what a model would read in a value: all its strings, except the
+// content estimates the tokens that a model reads in a value: those of all its strings, except the
 // words that only steer.
 func content(w *rawjson.Walk, depth int) float64 {
 	switch c := w.Ahead()[0]; {
@@ -198,26 +198,26 @@ func content(w *rawjson.Walk, depth int) float64 {
 	case c == '{':
 		return part(w, depth)
 	}
-	var n float64
+	var tokens float64
 	in := w.Into()
 	for in.Next() {
-		n += content(&in, depth-1)
+		tokens += content(&in, depth-1)
 	}
 	w.Leave(&in)
-	return n
+	return tokens
 }
 
 // part weighs an object, which may be a message's part without text: the detail of a picture
 // counts wherever it stands.
-func part(w *rawjson.Walk, depth int) (n float64) {
-	var typ, detail, inside []byte // as they stand, nil before they come
+func part(w *rawjson.Walk, depth int) (tokens float64) {
+	var kindText, detail, imageDetail []byte // as they stand, nil before they come
 	var kind kindOfPart
 	in := w.Into()
 	for in.Next() {
 		switch string(in.Name) {
 		case "type":
-			typ = earliest(typ, in.Skip())
-			kind = kindBy(typ)
+			kindText = earliest(kindText, in.Skip())
+			kind = kindBy(kindText)
 			continue
 		case "role", "id", "cache_control", "index", "cachePoint", "thoughtSignature":
 			in.Skip()
@@ -225,16 +225,16 @@ func part(w *rawjson.Walk, depth int) (n float64) {
 		case "inlineData", "inline_data", "fileData", "file_data", "image", "document", "video", "audio":
 			if rawjson.IsObject(in.Ahead()) { // Gemini's parts and Converse's blocks have no type
 				in.Skip()
-				n += pictureTokens
+				tokens += pictureTokens
 				continue
 			}
 		case "detail":
 			detail = earliest(detail, in.Ahead()[:rawjson.SkipValue(in.Ahead(), 0)])
 		case "image_url":
-			inside = earliest(inside, rawjson.Lookup(in.Ahead(), "detail"))
+			imageDetail = earliest(imageDetail, rawjson.Lookup(in.Ahead(), "detail"))
 		}
 		if kind == noAttachment {
-			n += content(&in, depth-1)
+			tokens += content(&in, depth-1)
 		} else {
 			in.Skip() // a picture may be megabytes that are not text
 		}
@@ -242,8 +242,8 @@ func part(w *rawjson.Walk, depth int) (n float64) {
 	w.Leave(&in)
 	switch {
 	case kind == noAttachment:
-		return n
-	case kind == picture && (rawjson.IsWord(detail, "low") || rawjson.IsWord(inside, "low")):
+		return tokens
+	case kind == picture && (rawjson.IsWord(detail, "low") || rawjson.IsWord(imageDetail, "low")):
 		return lowDetailTokens
 	}
 	return pictureTokens
@@ -266,7 +266,7 @@ const (
 	soundOrFile
 )
 
-// kindBy returns the kind of a part by its type, as it stands in the body.
+// kindBy returns the kind of a part by the type that the part has in the body.
 func kindBy(typ []byte) kindOfPart {
 	for _, word := range []string{"image_url", "input_image", "image"} {
 		if rawjson.IsWord(typ, word) {

@@ -16,7 +16,7 @@ func weighSlowly(text []byte) float64 {
 	for i := 0; i < len(text); {
 		size, kind := 1, asciis[text[i]]
 		if text[i] >= 0x80 {
-			kind, size = wide(text, i)
+			kind, size = classBeyondASCII(text, i)
 		}
 		s.state = automaton[s.state][kind]
 		s.sum += int(weight[s.state])

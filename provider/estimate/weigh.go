@@ -121,8 +121,8 @@ func (s *scale) add(text []byte) {
 	for i := 0; i < len(text); {
 		kind, size := asciis[text[i]], 1
 		if text[i] >= 0x80 {
-			kind, size = wide(text, i)
-		} else if n, end, cost := plain(text[i:], state); n > 0 {
+			kind, size = classBeyondASCII(text, i)
+		} else if n, end, cost := weighASCII(text[i:], state); n > 0 {
 			sum, state, i = sum+cost, end, i+n
 			continue
 		}
@@ -136,9 +136,9 @@ func (s *scale) add(text []byte) {
 // signBits are the bits that no byte of ASCII has.
 const signBits = 0x8080808080808080
 
-// plain takes eight characters at once as long as all of them are ASCII, in four steps
-// of two. It returns the number that it took, the state after them and their cost.
-func plain(text []byte, state uint8) (i int, end uint8, sum int) {
+// weighASCII weighs eight characters at a time, in four steps of two, as long as all of them are ASCII.
+// It returns the number of characters, the state after them and their cost.
+func weighASCII(text []byte, state uint8) (i int, end uint8, sum int) {
 	for ; i+8 <= len(text); i += 8 {
 		t := text[i : i+8 : i+8]
 		if binary.LittleEndian.Uint64(t)&signBits != 0 {
@@ -163,6 +163,7 @@ type pair struct {
 // asciiPairs is the number of pairs of classes of ASCII, each of which fits in three bits.
 const asciiPairs = 64
 
+// buildPairs returns the state and the cost after each two characters of ASCII, from each state.
 func buildPairs() (next [states][asciiPairs]pair) {
 	for state := range next {
 		for k := range asciiPairs {
@@ -174,9 +175,9 @@ func buildPairs() (next [states][asciiPairs]pair) {
 	return next
 }
 
-// wide returns the class and size of the character beyond ASCII at i. It trusts that
+// classBeyondASCII returns the class and size of the character beyond ASCII at i. It trusts that
 // UTF-8 is well formed, but never reads past the end.
-func wide(text []byte, i int) (class, int) {
+func classBeyondASCII(text []byte, i int) (class, int) {
 	c, left := rune(text[i]), len(text)-i
 	switch {
 	case c < 0xC0:
@@ -280,24 +281,25 @@ func buildWeights() (w [states]uint16) {
 	return w
 }
 
+// buildAutomaton returns the state after each state and each class of character.
 func buildAutomaton() (next [states][classes]uint8) {
 	for state := range next {
 		for k := range classes {
-			next[state][k] = uint8(follow(state, k))
+			next[state][k] = uint8(nextState(state, k))
 		}
 	}
 	return next
 }
 
-// follow returns the state that comes after state and a character of class k.
-func follow(state int, k class) int {
+// nextState returns the state that comes after state and a character of class k.
+func nextState(state int, k class) int {
 	switch k {
 	case space:
-		return within(state, space1, space3)
+		return nextInRun(state, space1, space3)
 	case newline:
-		return within(state, newline1, newline2)
+		return nextInRun(state, newline1, newline2)
 	case punctuation:
-		return within(state, mark1, mark2)
+		return nextInRun(state, mark1, mark2)
 	case digit:
 		return digitAfter(state)
 	case lower:
@@ -310,10 +312,10 @@ func follow(state int, k class) int {
 		}
 		return capital1 + letterAfter(state)
 	}
-	return within(state, script1+2*int(k), script1+2*int(k)+1)
+	return nextInRun(state, script1+2*int(k), script1+2*int(k)+1)
 }
 
-// digitAfter begins a group of digits, or goes on with one until it has three.
+// digitAfter returns the state of a digit after state. A group of digits ends after three.
 func digitAfter(state int) int {
 	switch state {
 	case space1, space2, space3:
@@ -323,11 +325,11 @@ func digitAfter(state int) int {
 	case digit3:
 		return digit1
 	}
-	return within(state, digit1, digit3)
+	return nextInRun(state, digit1, digit3)
 }
 
-// within returns the next state of a run whose states are first to last.
-func within(state, first, last int) int {
+// nextInRun returns the next state of a run whose states are first to last.
+func nextInRun(state, first, last int) int {
 	if state < first || state > last {
 		return first
 	}
