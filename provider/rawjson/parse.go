@@ -26,41 +26,41 @@ type Parser struct {
 	Around  int  // depth of the place for the text in another one, whose levels count; only with Skim
 	Breaks  bool // there are line breaks around the text's values
 
-	// beyond has a sign bit set in some byte if a string of the text may hold more than
+	// nonASCII has a sign bit set in some byte if a string of the text may hold more than
 	// ASCII; without one the text is valid UTF-8.
-	beyond uint64
-	stuck  int  // where the text goes wrong, if it does: its length where it ends too early
-	deep   bool // what is wrong there is that it nests too deep
+	nonASCII uint64
+	faultAt  int  // where the text goes wrong, if it does: its length where it ends too early
+	tooDeep  bool // what is wrong there is that it nests too deep
 }
 
 // Parse reports whether text is one JSON value that nests at most MaxNesting deep, the levels of
 // Around included. It does not check whether its strings are UTF-8.
 func (p *Parser) Parse(text []byte) bool {
-	p.Members, p.beyond, p.Breaks, p.deep = p.Members[:0], 0, false, false
+	p.Members, p.nonASCII, p.Breaks, p.tooDeep = p.Members[:0], 0, false, false
 	i := p.value(text, p.gap(text, 0), 1+p.Around)
 	if i < 0 {
-		p.stuck = ^i
+		p.faultAt = ^i
 		return false
 	}
-	p.stuck = p.gap(text, i)
-	return p.stuck == len(text)
+	p.faultAt = p.gap(text, i)
+	return p.faultAt == len(text)
 }
 
 // SyntaxError says where and why a text is not JSON, which Parse has found wrong.
 func (p *Parser) SyntaxError(text []byte) string {
 	switch {
-	case p.deep:
-		return fmt.Sprintf("nested more than %d deep at byte %d", MaxNesting, p.stuck+1)
-	case p.stuck == len(text):
+	case p.tooDeep:
+		return fmt.Sprintf("nested more than %d deep at byte %d", MaxNesting, p.faultAt+1)
+	case p.faultAt == len(text):
 		return fmt.Sprintf("unexpected end of JSON input at byte %d", len(text))
 	}
-	r, _ := utf8.DecodeRune(text[p.stuck:])
-	return fmt.Sprintf("unexpected %q at byte %d", r, p.stuck+1)
+	r, _ := utf8.DecodeRune(text[p.faultAt:])
+	return fmt.Sprintf("unexpected %q at byte %d", r, p.faultAt+1)
 }
 
 // ASCII reports whether the text, which Parse has found good, is ASCII only. It may return false
 // for a text that is.
-func (p *Parser) ASCII() bool { return p.beyond&signBits == 0 }
+func (p *Parser) ASCII() bool { return p.nonASCII&signBits == 0 }
 
 // gap returns the index of the first byte from i on that is no white space.
 func (p *Parser) gap(b []byte, i int) int {
@@ -103,7 +103,7 @@ func (p *Parser) value(b []byte, i, depth int) int {
 // outermost.
 func (p *Parser) array(b []byte, i, depth int) int {
 	if depth > MaxNesting {
-		p.deep = true
+		p.tooDeep = true
 		return ^i
 	}
 	if i = p.gap(b, i+1); i < len(b) && b[i] == ']' {
@@ -128,7 +128,7 @@ func (p *Parser) array(b []byte, i, depth int) int {
 // outermost.
 func (p *Parser) object(b []byte, i, depth int) int {
 	if depth > MaxNesting {
-		p.deep = true
+		p.tooDeep = true
 		return ^i
 	}
 	if i = p.gap(b, i+1); i < len(b) && b[i] == '}' {
@@ -155,11 +155,11 @@ func (p *Parser) member(b []byte, start, depth int) int {
 	if start == len(b) || b[start] != '"' {
 		return ^start
 	}
-	named := p.text(b, start)
-	if named < 0 {
-		return named
+	nameEnd := p.text(b, start)
+	if nameEnd < 0 {
+		return nameEnd
 	}
-	i := p.gap(b, named)
+	i := p.gap(b, nameEnd)
 	if i == len(b) || b[i] != ':' {
 		return ^i
 	}
@@ -167,7 +167,7 @@ func (p *Parser) member(b []byte, start, depth int) int {
 	end := p.value(b, i, depth+1)
 	if depth == 1 && end >= 0 && !p.Skim && (p.Most == 0 || len(p.Members) < p.Most) {
 		p.Members = append(p.Members, Member{
-			Name: Unquote(b[start:named]), Value: b[i:end], Raw: b[start:end], Start: start, End: end,
+			Name: Unquote(b[start:nameEnd]), Value: b[i:end], Raw: b[start:end], Start: start, End: end,
 		})
 	}
 	return end
@@ -184,7 +184,7 @@ const (
 func (p *Parser) text(b []byte, i int) int {
 	for i++; i+8 <= len(b); {
 		w := binary.LittleEndian.Uint64(b[i : i+8])
-		p.beyond |= w
+		p.nonASCII |= w
 		ends := endings(w)
 		if ends == 0 {
 			i += 8
@@ -218,10 +218,10 @@ func Plain(s string) bool {
 	return (endings(w)|w|(w+eachByte))&signBits == 0
 }
 
-// shortText is text for the last bytes.
+// shortText is text for the last bytes, of which there are fewer than eight. It reads one at a time.
 func (p *Parser) shortText(b []byte, i int) int {
 	for i < len(b) {
-		p.beyond |= uint64(b[i])
+		p.nonASCII |= uint64(b[i])
 		switch c := b[i]; {
 		case c == '"':
 			return i + 1
@@ -236,8 +236,8 @@ func (p *Parser) shortText(b []byte, i int) int {
 	return ^i
 }
 
-// escape passes over the escape at i. A control character there is none, and must
-// not stand in a string.
+// escape passes over the escape at i. It refuses a control character at i, which must not stand in
+// a string.
 func escape(b []byte, i int) int {
 	if b[i] != '\\' {
 		return ^i
@@ -249,13 +249,13 @@ func escape(b []byte, i int) int {
 	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
 		return i + 1
 	case 'u':
-		return hexes(b, i+1)
+		return skipFourHex(b, i+1)
 	}
 	return ^i
 }
 
-// hexes passes over the four digits of an escape.
-func hexes(b []byte, i int) int {
+// skipFourHex passes over the four digits of an escape.
+func skipFourHex(b []byte, i int) int {
 	for range 4 {
 		if i == len(b) || !isHex(b[i]) {
 			return ^i
@@ -269,6 +269,7 @@ func isHex(c byte) bool { return isDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'f' }
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
+// literal passes over the word true, false or null.
 func literal(b []byte, i int, word string) int {
 	for n := range len(word) {
 		if i == len(b) || b[i] != word[n] {

@@ -50,14 +50,15 @@ func (w *Walk) Next() bool {
 		w.i++
 		return false
 	}
-	if !w.list && !w.named() {
+	if !w.list && !w.skipName() {
 		w.i = len(w.b)
 	}
 	return w.i < len(w.b)
 }
 
-// named passes over a name.
-func (w *Walk) named() bool {
+// skipName passes over the name of a member and the colon after it. It returns false if there is no
+// name.
+func (w *Walk) skipName() bool {
 	if w.start = w.i; w.i == len(w.b) || w.b[w.i] != '"' {
 		return false
 	}
@@ -157,14 +158,14 @@ func IsSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\
 
 // SkipString returns the index after the string whose opening quote is at i.
 func SkipString(b []byte, i int) int {
-	for open := i; ; {
+	for opening := i; ; {
 		quote := bytes.IndexByte(b[i+1:], '"')
 		if quote < 0 {
 			return len(b)
 		}
 		i += quote + 1
 		slashes := 0
-		for b[i-1-slashes] == '\\' && i-1-slashes > open {
+		for b[i-1-slashes] == '\\' && i-1-slashes > opening {
 			slashes++
 		}
 		if slashes%2 == 0 {
@@ -309,7 +310,7 @@ const hexDigits = "0123456789abcdef"
 // Line and paragraph separators are escaped: some readers of lines break at them.
 func AppendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
-	plain := 0 // s[plain:i] needs no escape and is not appended yet
+	unwritten := 0 // s[unwritten:i] needs no escape and is not appended yet
 	for i := 0; i < len(s); {
 		if i+8 <= len(s) && Plain(s[i:i+8]) {
 			i += 8
@@ -317,20 +318,20 @@ func AppendString(dst []byte, s string) []byte {
 		}
 		if c := s[i]; c < utf8.RuneSelf {
 			if c < ' ' || c == '"' || c == '\\' || c == 0x7F {
-				dst = appendEscape(append(dst, s[plain:i]...), c)
-				plain = i + 1
+				dst = appendEscape(append(dst, s[unwritten:i]...), c)
+				unwritten = i + 1
 			}
 			i++
 			continue
 		}
 		r, n := utf8.DecodeRuneInString(s[i:])
 		if r == '\u2028' || r == '\u2029' || r == utf8.RuneError && n == 1 {
-			dst = appendRune(append(dst, s[plain:i]...), r)
-			plain = i + n
+			dst = appendRune(append(dst, s[unwritten:i]...), r)
+			unwritten = i + n
 		}
 		i += n
 	}
-	return append(append(dst, s[plain:]...), '"')
+	return append(append(dst, s[unwritten:]...), '"')
 }
 
 // appendEscape appends the escape of a quote, a backslash or a control character: the short form
