@@ -128,19 +128,19 @@ func appendOptions(out, options []byte) []byte {
 
 // SSE splits server-sent events by the HTML standard. Its zero value is ready.
 type SSE struct {
-	line  []byte // the beginning of a line that has not ended
-	name  []byte
-	data  []byte
-	some  bool // the event has data, which may be empty
-	cr    bool // the last line ended with a carriage return: a line feed belongs to it
-	begun bool // the first line was read: from here on a byte order mark is text
+	line      []byte // the beginning of a line that has not ended
+	name      []byte
+	data      []byte
+	hasData   bool // the event has data, which may be empty
+	sawReturn bool // the last line ended with a carriage return: a line feed belongs to it
+	started   bool // the first line was read: from here on a byte order mark is text
 }
 
 // Write takes the next bytes.
 func (s *SSE) Write(p []byte, take func(Event) error) error {
 	for len(p) > 0 {
-		if s.cr {
-			if s.cr = false; p[0] == '\n' {
+		if s.sawReturn {
+			if s.sawReturn = false; p[0] == '\n' {
 				p = p[1:]
 				continue
 			}
@@ -151,13 +151,13 @@ func (s *SSE) Write(p []byte, take func(Event) error) error {
 			return nil
 		}
 		line := p[:end]
-		s.cr = p[end] == '\r'
+		s.sawReturn = p[end] == '\r'
 		p = p[end+1:]
 		if len(s.line) > 0 {
 			s.line = append(s.line, line...)
 			line, s.line = s.line, s.line[:0]
 		}
-		if err := s.read(line, take); err != nil {
+		if err := s.readLine(line, take); err != nil {
 			return err
 		}
 	}
@@ -181,7 +181,7 @@ func lineEnd(p []byte) int {
 func (s *SSE) Close(take func(Event) error) error {
 	line := s.line
 	s.line = nil
-	if err := s.read(line, take); err != nil || len(line) == 0 {
+	if err := s.readLine(line, take); err != nil || len(line) == 0 {
 		return err
 	}
 	return s.dispatch(take)
@@ -196,10 +196,11 @@ var (
 	nameField = []byte("event")
 )
 
-// read reads one line. It ignores comments and unknown fields.
-func (s *SSE) read(line []byte, take func(Event) error) error {
-	if !s.begun {
-		s.begun = true
+// readLine takes one line of an event. An empty line ends the event. Comments and unknown fields are
+// ignored.
+func (s *SSE) readLine(line []byte, take func(Event) error) error {
+	if !s.started {
+		s.started = true
 		line = bytes.TrimPrefix(line, byteOrder)
 	}
 	if len(line) == 0 {
@@ -209,10 +210,10 @@ func (s *SSE) read(line []byte, take func(Event) error) error {
 	value = bytes.TrimPrefix(value, []byte{' '})
 	switch {
 	case bytes.Equal(field, dataField):
-		if s.some {
+		if s.hasData {
 			s.data = append(s.data, '\n')
 		}
-		s.data, s.some = append(s.data, value...), true
+		s.data, s.hasData = append(s.data, value...), true
 	case bytes.Equal(field, nameField):
 		s.name = append(s.name[:0], value...)
 	}
@@ -220,9 +221,9 @@ func (s *SSE) read(line []byte, take func(Event) error) error {
 }
 
 func (s *SSE) dispatch(take func(Event) error) (err error) {
-	if s.some {
+	if s.hasData {
 		err = take(Event{Name: s.name, Data: s.data})
 	}
-	s.name, s.data, s.some = s.name[:0], s.data[:0], false
+	s.name, s.data, s.hasData = s.name[:0], s.data[:0], false
 	return err
 }

@@ -25,12 +25,12 @@ var (
 
 // A Value is JSON that grows piece by piece. The zero value is not there.
 type Value struct {
-	kind byte   // '"', '{', '[', or 'v' for any other
-	text []byte // its text so far, without the last quote or bracket
-	kids []kid  // members of an object, or elements of a list that have an index
+	kind     byte    // '"', '{', '[', or 'v' for any other
+	text     []byte  // its text so far, without the last quote or bracket
+	children []child // members of an object, or elements of a list that have an index
 }
 
-type kid struct {
+type child struct {
 	name  string
 	index float64
 	Value
@@ -44,9 +44,9 @@ func (v *Value) IsNull() bool { return v.kind == 0 || v.kind == 'v' && v.text[0]
 
 // Find returns the member of that name, nil if there is none.
 func (v *Value) Find(name string) *Value {
-	for i := range v.kids {
-		if v.kids[i].name == name {
-			return &v.kids[i].Value
+	for i := range v.children {
+		if v.children[i].name == name {
+			return &v.children[i].Value
 		}
 	}
 	return nil
@@ -57,7 +57,7 @@ func (v *Value) AppendTo(dst []byte) []byte {
 	switch {
 	case v.kind == '"':
 		return append(append(dst, v.text...), '"')
-	case v.kind == '[' && len(v.kids) == 0:
+	case v.kind == '[' && len(v.children) == 0:
 		return append(append(dst, v.text...), ']')
 	case v.kind == 0:
 		return append(dst, "null"...)
@@ -66,21 +66,21 @@ func (v *Value) AppendTo(dst []byte) []byte {
 	}
 	opens, closes := v.kind, v.kind+2 // {} and [] stand so in ASCII
 	dst = append(dst, opens)
-	for i := range v.kids {
+	for i := range v.children {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
 		if v.kind == '{' {
-			dst = append(rawjson.AppendString(dst, v.kids[i].name), ':')
+			dst = append(rawjson.AppendString(dst, v.children[i].name), ':')
 		}
-		dst = v.kids[i].AppendTo(dst)
+		dst = v.children[i].AppendTo(dst)
 	}
 	return append(dst, closes)
 }
 
 // AppendWith appends an object with one more member.
 func (v *Value) AppendWith(dst []byte, name string, value []byte) []byte {
-	if dst = append(dst, '{'); v.kind == '{' && len(v.kids) > 0 {
+	if dst = append(dst, '{'); v.kind == '{' && len(v.children) > 0 {
 		dst = v.AppendTo(dst[:len(dst)-1])
 		dst[len(dst)-1] = ','
 	}
@@ -112,32 +112,32 @@ func (b *Builder) Fail(err error) {
 
 // Member returns the member of that name, a new one if an object has none.
 func (b *Builder) Member(v *Value, name []byte) *Value {
-	if !b.become(v, '{') {
+	if !b.convertTo(v, '{') {
 		return new(Value)
 	}
-	for i := range v.kids {
-		if v.kids[i].name == string(name) {
-			return &v.kids[i].Value
+	for i := range v.children {
+		if v.children[i].name == string(name) {
+			return &v.children[i].Value
 		}
 	}
-	if len(v.kids) == maxMembers {
+	if len(v.children) == maxMembers {
 		b.Fail(errMembers)
 		return new(Value)
 	}
-	v.kids = append(v.kids, kid{name: string(name)})
+	v.children = append(v.children, child{name: string(name)})
 	b.size += valueCost + len(name)
-	return &v.kids[len(v.kids)-1].Value
+	return &v.children[len(v.children)-1].Value
 }
 
 // Element returns the element with that index, a new one if a list has none.
 func (b *Builder) Element(v *Value, index float64) *Value {
-	if !b.become(v, '[') || len(v.text) > 1 {
+	if !b.convertTo(v, '[') || len(v.text) > 1 {
 		b.Fail(errKinds)
 		return new(Value)
 	}
-	for i := len(v.kids) - 1; i >= 0; i-- {
-		if v.kids[i].index == index { //nolint:gocritic // identity: both are as the server wrote them
-			return &v.kids[i].Value
+	for i := len(v.children) - 1; i >= 0; i-- {
+		if v.children[i].index == index { //nolint:gocritic // identity: both are as the server wrote them
+			return &v.children[i].Value
 		}
 	}
 	return b.Insert(v, index)
@@ -145,21 +145,22 @@ func (b *Builder) Element(v *Value, index float64) *Value {
 
 // Insert returns a new element of a list, behind all whose index is not greater.
 func (b *Builder) Insert(v *Value, index float64) *Value {
-	if len(v.kids) == maxElements {
+	if len(v.children) == maxElements {
 		b.Fail(errElements)
 		return new(Value)
 	}
-	at := len(v.kids)
-	for at > 0 && v.kids[at-1].index > index {
-		at--
+	position := len(v.children)
+	for position > 0 && v.children[position-1].index > index {
+		position--
 	}
-	v.kids = slices.Insert(v.kids, at, kid{index: index})
+	v.children = slices.Insert(v.children, position, child{index: index})
 	b.size += valueCost
-	return &v.kids[at].Value
+	return &v.children[position].Value
 }
 
-// become turns a value into one of a kind that can grow. Null may become anything.
-func (b *Builder) become(v *Value, kind byte) bool {
+// convertTo turns a value into one of a kind that can grow, and returns false if it cannot. Null may
+// become any kind.
+func (b *Builder) convertTo(v *Value, kind byte) bool {
 	switch {
 	case v.kind == kind:
 	case v.IsNull():
@@ -182,7 +183,7 @@ func (b *Builder) Set(v *Value, raw []byte) {
 	if grown := len(raw) - len(v.text); grown > 0 {
 		b.size += grown
 	}
-	v.kids = nil
+	v.children = nil
 	switch raw[0] {
 	case '"':
 		v.kind, raw = '"', raw[:len(raw)-1]
@@ -211,7 +212,7 @@ func (b *Builder) Append(v *Value, raw []byte) {
 		}
 	case raw[0] != '"':
 		b.Fail(errKinds)
-	case b.become(v, '"'):
+	case b.convertTo(v, '"'):
 		v.text = append(v.text, rawjson.Inner(raw)...)
 		b.size += len(raw) - len(`""`)
 	}
@@ -219,10 +220,10 @@ func (b *Builder) Append(v *Value, raw []byte) {
 
 // Push adds an element to a list.
 func (b *Builder) Push(v *Value, raw []byte) {
-	if !b.become(v, '[') {
+	if !b.convertTo(v, '[') {
 		return
 	}
-	if len(v.kids) > 0 {
+	if len(v.children) > 0 {
 		b.Fail(errKinds)
 		return
 	}
@@ -245,17 +246,17 @@ func (b *Builder) Merge(v *Value, raw []byte, isWhole func(name []byte) bool) {
 	case '"':
 		b.Append(v, raw)
 	case '{':
-		b.become(v, '{')
+		b.convertTo(v, '{')
 		for w := rawjson.WalkIn(raw); w.Next(); {
 			value := w.Skip()
-			if to := b.Member(v, w.Name); isWhole(w.Name) {
-				b.Update(to, value)
+			if member := b.Member(v, w.Name); isWhole(w.Name) {
+				b.Update(member, value)
 			} else {
-				b.Merge(to, value, isWhole)
+				b.Merge(member, value, isWhole)
 			}
 		}
 	case '[':
-		b.become(v, '[')
+		b.convertTo(v, '[')
 		for w := rawjson.WalkIn(raw); w.Next(); {
 			element := w.Skip()
 			if index := rawjson.Lookup(element, "index"); index != nil {
