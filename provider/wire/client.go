@@ -21,19 +21,19 @@ import (
 // Client makes calls. Many goroutines may use it at once. It starts no goroutines but
 // those of its connections.
 type Client struct {
-	cfg     Config
-	dialect provider.Dialect
-	streams provider.Streamer // the dialect, if answers may come as streams; else nil
-	served  []string          // the operations of the dialect that it has
-	http    *http.Client
-	custom  bool // http is made of the user's parts: its transport may change what it is given
-	base    string
-	header  http.Header // of every request; with the proof of who calls, if that is the same for all
-	asks    bool        // the proof of who calls is made for each request
-	room    *room       // for answers that are long
-	bare    atomic.Bool // streams are asked for without their usage: the server knows no such option
+	cfg           Config
+	dialect       provider.Dialect
+	streams       provider.Streamer // the dialect, if answers may come as streams; else nil
+	served        []string          // the operations of the dialect that it has
+	http          *http.Client
+	custom        bool // http is made of the user's parts: its transport may change what it is given
+	base          string
+	header        http.Header // of every request; with the proof of who calls, if that is the same for all
+	appliesAuth   bool        // the proof of who calls is made for each request
+	room          *room       // for answers that are long
+	noUsageOption atomic.Bool // streams are asked for without their usage: the server knows no such option
 
-	blanks map[string]*http.Request // of operations whose URL is the same for every model; not to be changed
+	templates map[string]*http.Request // of operations whose URL is the same for every model; not to be changed
 }
 
 // New checks the configuration and returns a client. It makes no call. An error is
@@ -55,16 +55,16 @@ func New(cfg Config) (*Client, error) {
 	if same, is := cfg.Auth.(auth.Fixed); is {
 		maps.Copy(c.header, same.Header())
 	} else {
-		c.asks = true
+		c.appliesAuth = true
 	}
-	if err := c.aim(); err != nil {
+	if err := c.prepare(); err != nil {
 		return nil, &provider.Error{Kind: provider.Misconfigured, Provider: cfg.Name, Err: err}
 	}
 	return c, nil
 }
 
-// aim completes the base URL, and makes the common parts of all calls of an operation.
-func (c *Client) aim() (err error) {
+// prepare completes the base URL, checks the members for bodies, and makes the templates of requests.
+func (c *Client) prepare() (err error) {
 	if len(c.served) == 0 {
 		return errors.New("the dialect has no operation that is known")
 	}
@@ -77,7 +77,7 @@ func (c *Client) aim() (err error) {
 			return fmt.Errorf(`in bodies: %q is not one member of an object, such as "a":"b"`, m)
 		}
 	}
-	return c.makeBlanks()
+	return c.makeTemplates()
 }
 
 // CloseIdle closes the connections that no call uses. A program that ends needs
@@ -112,7 +112,7 @@ func (c *Client) GoString() string { return c.String() }
 // once more without it.
 func (c *Client) Do(ctx context.Context, r provider.Request) (provider.Reply, error) {
 	x, reply, e := c.exchange(ctx, r)
-	if e != nil && (x.stale || c.knowsNoOption(&x, e)) {
+	if e != nil && (x.stale || c.refusedUsageOption(&x, e)) {
 		x.Release()
 		x, reply, e = c.exchange(ctx, r)
 	}
@@ -165,7 +165,7 @@ func (c *Client) refused(err error) *provider.Error {
 	return c.named(&provider.Error{Kind: provider.Invalid, Err: err})
 }
 
-// request builds the HTTP request of a call, and says whether its body was translated.
+// request builds the HTTP request of a call, and reports whether its body was translated.
 func (c *Client) request(ctx context.Context, r provider.Request) (req *http.Request, translated bool, err error) {
 	operation := r.Endpoint
 	body, translated, err := c.body(&r, &operation)
@@ -179,23 +179,23 @@ func (c *Client) request(ctx context.Context, r provider.Request) (req *http.Req
 	if c.cfg.Tier != "" && asksForWords(operation) && rawjson.IsObject(rawjson.Trim(body)) {
 		body = withTier(body, c.cfg.Tier)
 	}
-	signing := ctx // a source may make requests of its own, whose departure is not this one's
+	authCtx := ctx // a source may make requests of its own: they must not be noted as the departure of this one
 	if !c.custom {
 		ctx = watched(ctx)
 	}
 	if s := c.newStreamed(ctx, operation, r.Model, body); s != nil {
 		ctx, body = s, c.streams.StreamBody(operation, body, s.counts)
 	}
-	if req, err = c.blank(ctx, operation, r.Model); err != nil {
+	if req, err = c.newRequest(ctx, operation, r.Model); err != nil {
 		return nil, false, err
 	}
 	if c.custom {
-		loadNoting(req, body)
+		loadTracked(req, body)
 	} else {
 		load(req, body)
 	}
-	if c.asks {
-		err = c.cfg.Auth.Apply(signing, req, body)
+	if c.appliesAuth {
+		err = c.cfg.Auth.Apply(authCtx, req, body)
 	}
 	return req, translated, err
 }
@@ -277,10 +277,10 @@ func asksForWords(operation string) bool {
 // stays as it is.
 func withTier(object []byte, member string) []byte {
 	object = rawjson.Trim(object)
-	own := spelled(rawjson.Members([]byte("{"+member+"}"), nil)[0].Name)
+	own := foldName(rawjson.Members([]byte("{"+member+"}"), nil)[0].Name)
 	members := rawjson.Members(object, nil)
 	for _, m := range members {
-		if spelled(m.Name) == own {
+		if foldName(m.Name) == own {
 			return object
 		}
 	}
@@ -291,9 +291,9 @@ func withTier(object []byte, member string) []byte {
 	return append(out, object[1:]...)
 }
 
-// spelled returns a name as all of its spellings have it: Google's servers take service_tier and
+// foldName returns the same text for each spelling of a name. Google's servers take service_tier and
 // serviceTier for one member, and refuse a body with both.
-func spelled(name []byte) string {
+func foldName(name []byte) string {
 	return strings.ToLower(strings.ReplaceAll(string(name), "_", ""))
 }
 
@@ -327,23 +327,23 @@ func Served(d provider.Dialect, only ...string) []string {
 	return all
 }
 
-// blank returns a request without its body. Only known operations pass, so that no line of an
-// input can send the key anywhere else.
-func (c *Client) blank(ctx context.Context, operation, model string) (*http.Request, error) {
+// newRequest returns a request without its body, from the template if there is one. It refuses unknown
+// operations, so that no line of an input can send the key anywhere else.
+func (c *Client) newRequest(ctx context.Context, operation, model string) (*http.Request, error) {
 	if _, is := ctx.(*streamed); is {
 		return c.newStreamRequest(ctx, operation, model)
 	}
-	ready := c.blanks[operation]
+	ready := c.templates[operation]
 	if ready == nil {
-		return c.newBlank(ctx, operation, model)
+		return c.newTemplate(ctx, operation, model)
 	}
-	if c.custom || c.asks {
+	if c.custom || c.appliesAuth {
 		return ready.Clone(ctx), nil
 	}
 	return ready.WithContext(ctx), nil
 }
 
-func (c *Client) newBlank(ctx context.Context, operation, model string) (*http.Request, error) {
+func (c *Client) newTemplate(ctx context.Context, operation, model string) (*http.Request, error) {
 	path, has := c.dialect.Path(operation, model)
 	if !has {
 		return nil, notServed(operation, c.served)
@@ -351,8 +351,8 @@ func (c *Client) newBlank(ctx context.Context, operation, model string) (*http.R
 	return c.requestTo(ctx, c.cfg.Path, path, model)
 }
 
-// requestTo returns a request, without its body, to a path of the dialect. template is the vendor's form of it, in which {path}
-// and {model} are filled in.
+// requestTo returns a request, without its body, to a path of the dialect. template is the vendor's
+// form of the path, in which {path} and {model} are filled in.
 func (c *Client) requestTo(ctx context.Context, template, path, model string) (*http.Request, error) {
 	if version, _, below := strings.Cut(strings.TrimPrefix(path, "/"), "/"); below && isVersion(version) && strings.HasSuffix(c.base, "/"+version) {
 		path = strings.TrimPrefix(path, "/"+version) // the base has the version already
@@ -363,7 +363,7 @@ func (c *Client) requestTo(ctx context.Context, template, path, model string) (*
 		return nil, errors.New("base URL: it does not parse as a URL")
 	}
 	req.Header = c.header
-	if c.custom || c.asks {
+	if c.custom || c.appliesAuth {
 		req.Header = c.header.Clone()
 	}
 	return req, nil
@@ -374,22 +374,22 @@ func isVersion(part string) bool {
 	return len(part) > 1 && part[0] == 'v' && part[1] >= '0' && part[1] <= '9'
 }
 
-// makeBlanks makes the requests of the operations whose URL does not depend on the model, once
-// for all calls. Nobody between here and the wire changes a request's URL or headers. A transport
-// that is not ours gets a request of its own all the same.
-func (c *Client) makeBlanks() error {
-	c.blanks = map[string]*http.Request{}
+// makeTemplates makes, once for all calls, the requests of the operations whose URL does not depend on
+// the model. No code between here and the wire changes a request's URL or headers. A custom transport
+// might: it gets a request of its own.
+func (c *Client) makeTemplates() error {
+	c.templates = map[string]*http.Request{}
 	for _, operation := range c.served {
-		one, err := c.newBlank(context.Background(), operation, "one")
+		one, err := c.newTemplate(context.Background(), operation, "one")
 		if err != nil {
 			return err
 		}
-		other, err := c.newBlank(context.Background(), operation, "another")
+		other, err := c.newTemplate(context.Background(), operation, "another")
 		if err != nil {
 			return err
 		}
 		if one.URL.String() == other.URL.String() {
-			c.blanks[operation] = one
+			c.templates[operation] = one
 		}
 	}
 	return nil

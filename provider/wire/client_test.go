@@ -253,7 +253,7 @@ func TestBaseEndsAsThePathBegins(t *testing.T) {
 		if base == "http://h/chat" {
 			operation = provider.Chat
 		}
-		if r, err := c.newBlank(t.Context(), operation, "m"); err != nil || r.URL.String() != want {
+		if r, err := c.newTemplate(t.Context(), operation, "m"); err != nil || r.URL.String() != want {
 			t.Errorf("%s: %v, %v", base, r, err)
 		}
 	}
@@ -373,7 +373,7 @@ func TestSecretsOfOtherHeaders(t *testing.T) {
 	second := must.Get(auth.NewKey("x-portkey-api-key", "", gateways))(t)
 	c := must.Get(New(local(Config{BaseURL: server.URL, Auth: auth.Join(first, second)})))(t)
 	defer c.CloseIdle()
-	if c.asks {
+	if c.appliesAuth {
 		t.Error("two keys are asked for each request")
 	}
 	for _, status = range []int{http.StatusOK, http.StatusBadRequest} {

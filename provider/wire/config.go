@@ -131,46 +131,47 @@ func (c Config) withDefaults() Config {
 
 // baseURL checks and completes a base URL. Its errors do not quote it: a wrong
 // one may have a key in it.
-func baseURL(s, root string) (string, error) {
-	u, err := url.Parse(strings.TrimSpace(s))
+func baseURL(text, root string) (string, error) {
+	parsed, err := url.Parse(strings.TrimSpace(text))
 	if err != nil {
 		return "", errors.New("base URL: it does not parse as a URL")
 	}
 	switch {
-	case u.Scheme != "http" && u.Scheme != "https":
+	case parsed.Scheme != "http" && parsed.Scheme != "https":
 		return "", errors.New("base URL: it must begin with http:// or https://")
-	case u.Hostname() == "":
+	case parsed.Hostname() == "":
 		return "", errors.New("base URL: it names no host")
-	case u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+	case parsed.User != nil || parsed.RawQuery != "" || parsed.ForceQuery || parsed.Fragment != "":
 		return "", errors.New("base URL: it must not have a user, query or fragment; the key is set separately")
 	}
-	if strings.Trim(u.Path, "/") == "" {
-		u.Path = root
+	if strings.Trim(parsed.Path, "/") == "" {
+		parsed.Path = root
 	}
-	return strings.TrimRight(u.String(), "/"), nil
+	return strings.TrimRight(parsed.String(), "/"), nil
 }
 
-// httpClient makes a client whose responses are recorded and whose redirects
-// stay at home. The given one is copied, not changed.
+// httpClient returns a client whose responses are recorded and whose redirects stay with the host of
+// the base URL. It copies the configured client, and does not change it.
 func httpClient(cfg Config) *http.Client {
-	var h http.Client
+	var client http.Client
 	if cfg.HTTPClient != nil {
-		h = *cfg.HTTPClient
+		client = *cfg.HTTPClient
 	} else {
-		h.Transport = cfg.Transport
-		if h.Transport == nil {
-			own := provider.NewHTTPTransport(cfg.Conns)
-			own.TLSClientConfig = cfg.TLS.Clone()
-			h.Transport = newPool(own, cfg.BaseURL)
+		client.Transport = cfg.Transport
+		if client.Transport == nil {
+			transport := provider.NewHTTPTransport(cfg.Conns)
+			transport.TLSClientConfig = cfg.TLS.Clone()
+			client.Transport = newPool(transport, cfg.BaseURL)
 		}
 	}
-	h.Transport = &provider.Transport{Base: h.Transport, HeadersOnly: true}
-	h.CheckRedirect = redirects(h.CheckRedirect)
-	return &h
+	client.Transport = &provider.Transport{Base: client.Transport, HeadersOnly: true}
+	client.CheckRedirect = redirectPolicy(client.CheckRedirect)
+	return &client
 }
 
-// redirects refuses redirects that lead away, then asks the user's own policy.
-func redirects(own func(*http.Request, []*http.Request) error) func(*http.Request, []*http.Request) error {
+// redirectPolicy returns a policy that refuses redirects to other hosts, and then asks the user's own
+// policy.
+func redirectPolicy(own func(*http.Request, []*http.Request) error) func(*http.Request, []*http.Request) error {
 	return func(req *http.Request, via []*http.Request) error {
 		if err := provider.RefuseForeignRedirect(req, via); err != nil {
 			return err

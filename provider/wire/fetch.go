@@ -54,11 +54,12 @@ func (c *Client) Fetch(req *http.Request) Exchange {
 		return Exchange{Err: err, req: req}
 	}
 	defer func() { _ = resp.Body.Close() }() // it was read: nothing is left that could fail
-	return c.take(req, resp)
+	return c.readWhole(req, resp)
 }
 
-// take reads an answer that comes in one piece.
-func (c *Client) take(req *http.Request, resp *http.Response) Exchange {
+// readWhole reads an answer that comes in one piece. It keeps the connection usable: it also reads a
+// little of a failed answer that is too long.
+func (c *Client) readWhole(req *http.Request, resp *http.Response) Exchange {
 	x := Exchange{Status: resp.StatusCode, Header: resp.Header, req: req}
 	if resp.StatusCode/100 == 2 {
 		x.Body, x.long, x.Err = c.readAnswer(req.Context(), resp)
@@ -152,12 +153,12 @@ func (c *Client) Keep(body []byte) []byte {
 	return body[:min(len(body), provider.MaxErrorBody)] // what replaces a key may be longer
 }
 
-// Read returns what an exchange comes to, a good answer or an error. It tells the attempt's
-// Recorder what the answer says of itself: an error may report its usage, too.
+// Read returns the good answer or the error that an exchange comes to. It gives the attempt's Recorder
+// the usage and finish reason: an error may report a usage, too.
 func (c *Client) Read(ctx context.Context, x *Exchange) (provider.Reply, *provider.Error) {
 	provider.RecorderFrom(ctx).Hide(c.cfg.Auth.Secrets()...)
-	reply, e := c.judge(ctx, x)
-	record(ctx, x, &reply, e)
+	reply, e := c.classify(ctx, x)
+	tellRecorder(ctx, x, &reply, e)
 	if e == nil {
 		reply.RequestID, reply.Dialect = c.quietText(reply.RequestID), c.dialect.Name()
 		return reply, nil
@@ -169,15 +170,15 @@ func (c *Client) Read(ctx context.Context, x *Exchange) (provider.Reply, *provid
 	if own.RequestID == "" {
 		own.RequestID = c.quietText(provider.RequestID(x.Header))
 	}
-	if c.mayPass(x, own) {
+	if c.mayRetry(x, own) {
 		own.Kind, x.stale = provider.Server, true // with a fresher proof another try may pass
 	}
 	return provider.Reply{Usage: reply.Usage, HasUsage: reply.HasUsage}, own
 }
 
-// mayPass asks the source of the proof whether another try may fare better. Some vendors call a
-// wrong clock a wrong configuration.
-func (c *Client) mayPass(x *Exchange, why *provider.Error) bool {
+// mayRetry asks the source of the key whether another try may succeed. Some vendors call a wrong
+// clock a wrong configuration.
+func (c *Client) mayRetry(x *Exchange, why *provider.Error) bool {
 	dated, is := c.cfg.Auth.(auth.Dated)
 	switch {
 	case is && (why.Kind == provider.Unauthorized || why.Kind == provider.Misconfigured):
@@ -196,12 +197,14 @@ func (c *Client) named(e *provider.Error) *provider.Error {
 	return own
 }
 
-func (c *Client) judge(ctx context.Context, x *Exchange) (provider.Reply, *provider.Error) {
+// classify returns the reply or the error that an exchange comes to: by the fault on the way, or else
+// by the dialect.
+func (c *Client) classify(ctx context.Context, x *Exchange) (provider.Reply, *provider.Error) {
 	switch {
 	case errors.Is(x.Err, errTooLong):
 		return provider.Reply{}, &provider.Error{Kind: provider.Invalid, Err: fmt.Errorf("%w: over %d bytes", errTooLong, c.cfg.MaxBody)}
 	case x.Err != nil && ctx.Err() != nil:
-		return x.torn(), ended(ctx)
+		return x.torn(), contextError(ctx)
 	case x.Err != nil:
 		return x.torn(), provider.ClassifyErr(x.Err)
 	}
@@ -214,9 +217,10 @@ func (x *Exchange) torn() (r provider.Reply) {
 	return r
 }
 
-// record tells the attempt's Recorder what an answer says of itself, and that it broke off or that
-// the request never left. An answer that turns into a refusal counts as a refusal.
-func record(ctx context.Context, x *Exchange, r *provider.Reply, e *provider.Error) {
+// tellRecorder gives the attempt's Recorder the usage and finish reason of an answer. It also reports
+// that the answer broke off or that the request never left. An answer that turns into a refusal
+// counts as a refusal.
+func tellRecorder(ctx context.Context, x *Exchange, r *provider.Reply, e *provider.Error) {
 	rec := provider.RecorderFrom(ctx)
 	switch {
 	case x.Err == nil:
@@ -233,10 +237,10 @@ func record(ctx context.Context, x *Exchange, r *provider.Reply, e *provider.Err
 	}
 }
 
-// ended says why a context is over. It asks the context's cause first. Callers that limit an
+// contextError returns the error for a context that is over, by its cause. Callers that limit an
 // attempt by a clock of their own cancel with context.DeadlineExceeded, or with a
 // provider.Kind, as the cause.
-func ended(ctx context.Context) *provider.Error {
+func contextError(ctx context.Context) *provider.Error {
 	cause := context.Cause(ctx)
 	e := provider.ClassifyErr(cause)
 	if e.Kind == provider.Unknown {
@@ -307,8 +311,8 @@ func load(req *http.Request, body []byte) {
 	req.Body = io.NopCloser(bytes.NewReader(body))
 }
 
-// loadNoting gives a request a body that notes whether it was read.
-func loadNoting(req *http.Request, body []byte) {
+// loadTracked gives a request a body that notes whether it was read.
+func loadTracked(req *http.Request, body []byte) {
 	u := new(upload)
 	u.first.Reset(body)
 	u.first.of = u

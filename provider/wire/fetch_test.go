@@ -212,7 +212,7 @@ func TestUpload(t *testing.T) {
 		},
 	} {
 		req := new(http.Request)
-		if loadNoting(req, []byte("body")); hasLeft(req) || req.ContentLength != 4 {
+		if loadTracked(req, []byte("body")); hasLeft(req) || req.ContentLength != 4 {
 			t.Errorf("%s: it has left before; %d bytes", name, req.ContentLength)
 		}
 		again, err := req.GetBody()

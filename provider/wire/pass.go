@@ -28,7 +28,7 @@ import (
 // they come in pieces. Everything else is as the provider sent it, unpacked. An error is an *Error, or that
 // of the transport.
 func (c *Client) Pass(ctx context.Context, r provider.Request, streams bool, header http.Header, query string) (*http.Response, error) {
-	body, err := c.passed(r)
+	body, err := c.bodyToPass(r)
 	if err != nil {
 		return nil, c.refused(err)
 	}
@@ -41,9 +41,9 @@ func (c *Client) Pass(ctx context.Context, r provider.Request, streams bool, hea
 		if err != nil {
 			return nil, err
 		}
-		req.URL.RawQuery = joined(req.URL.RawQuery, query)
+		req.URL.RawQuery = joinQueries(req.URL.RawQuery, query)
 		if c.custom {
-			loadNoting(req, body)
+			loadTracked(req, body)
 		} else {
 			load(req, body)
 		}
@@ -73,9 +73,9 @@ func (c *Client) List(ctx context.Context, header http.Header) (*http.Response, 
 // Dialect returns the configuration's.
 func (c *Client) Dialect() provider.Dialect { return c.dialect }
 
-// passed returns the body to send: the request's own, unless the vendor has its model elsewhere or the
-// lane its own tier.
-func (c *Client) passed(r provider.Request) ([]byte, error) {
+// bodyToPass returns the body to send. That is the request's own, unless the vendor wants another
+// member in place of the model or the lane has a tier of its own.
+func (c *Client) bodyToPass(r provider.Request) ([]byte, error) {
 	if len(r.Body) == 0 {
 		return nil, errors.New("the request has no body")
 	}
@@ -89,15 +89,16 @@ func (c *Client) passed(r provider.Request) ([]byte, error) {
 	return body, nil
 }
 
-// passPath returns the dialect's path, and the vendor's form of it.
+// passPath returns the dialect's path for an operation, or for its stream, and the vendor's form of
+// paths.
 func (c *Client) passPath(r provider.Request, streams bool) (path, template string, err error) {
 	has := c.serves(&r)
 	template = c.cfg.Path
 	if streams {
 		template = c.cfg.StreamPath
-		of, can := c.dialect.(provider.Streamer)
+		streamer, can := c.dialect.(provider.Streamer)
 		if has = has && can; has {
-			path, has = of.StreamPath(r.Endpoint, r.Model)
+			path, has = streamer.StreamPath(r.Endpoint, r.Model)
 		}
 	} else if has {
 		path, has = c.dialect.Path(r.Endpoint, r.Model)
@@ -111,7 +112,7 @@ func (c *Client) passPath(r provider.Request, streams bool) (path, template stri
 // pass sends the request that build makes, and once more if its proof has expired meanwhile.
 func (c *Client) pass(ctx context.Context, header http.Header, body []byte, build func(context.Context) (*http.Request, error)) (*http.Response, error) {
 	provider.RecorderFrom(ctx).Hide(c.cfg.Auth.Secrets()...)
-	for again := false; ; again = true {
+	for isRetry := false; ; isRetry = true {
 		sending := ctx
 		if !c.custom {
 			sending = watched(ctx)
@@ -135,17 +136,18 @@ func (c *Client) pass(ctx context.Context, header http.Header, body []byte, buil
 			}
 			return nil, c.Quiet(err)
 		case resp.StatusCode >= http.StatusBadRequest:
-			if c.fail(req, resp) && !again {
+			if c.readFailure(req, resp) && !isRetry {
 				continue
 			}
 		default:
-			c.hideIn(resp)
+			c.hideSecrets(resp)
 		}
 		return resp, nil
 	}
 }
 
-// unpack undoes the packing of an answer that nobody asked for. Its client may not know how, and would not find a secret in it.
+// unpack undoes a compression of the answer that was not asked for. The client may be unable to, and
+// secrets cannot be found in a compressed answer.
 func unpack(resp *http.Response) error {
 	switch coding := strings.ToLower(resp.Header.Get("Content-Encoding")); coding {
 	case "", "identity":
@@ -183,9 +185,9 @@ func (c *Client) headersOf(client http.Header) http.Header {
 	return all
 }
 
-// fail reads a failed answer, without secrets, and reports whether another try may pass: its proof was
-// refused, and there is a fresher one.
-func (c *Client) fail(req *http.Request, resp *http.Response) (again bool) {
+// readFailure reads a failed answer and takes the secrets out. It reports whether another try may
+// succeed: the key was refused, and there is a fresher one.
+func (c *Client) readFailure(req *http.Request, resp *http.Response) (again bool) {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxFailure))
 	_, _ = io.CopyN(io.Discard, resp.Body, drain)
 	_ = resp.Body.Close() // what counts was read
@@ -200,15 +202,15 @@ func (c *Client) fail(req *http.Request, resp *http.Response) (again bool) {
 	if own == nil {
 		return false
 	}
-	return c.mayPass(&Exchange{req: req, Status: resp.StatusCode, Header: resp.Header}, own)
+	return c.mayRetry(&Exchange{req: req, Status: resp.StatusCode, Header: resp.Header}, own)
 }
 
 // maxFailure bounds what is passed on of a failed answer, in bytes: far more than any provider
 // says.
 const maxFailure = 1 << 20
 
-// hideIn takes the secrets out of an answer.
-func (c *Client) hideIn(resp *http.Response) {
+// hideSecrets takes the secrets out of the headers of an answer, and of its body as that is read.
+func (c *Client) hideSecrets(resp *http.Response) {
 	c.hideInHeaders(resp.Header)
 	var secrets [][]byte
 	for _, s := range c.cfg.Auth.Secrets() {
@@ -252,7 +254,8 @@ func (h *hiding) longest() (n int) {
 	return n
 }
 
-// Read passes on what is sure. The size of p does not matter: a piece is longer than any secret.
+// Read passes on the bytes that cannot be part of a secret. The size of p does not matter: a piece is
+// longer than any secret.
 func (h *hiding) Read(p []byte) (int, error) {
 	for len(h.sure) == 0 && len(p) > 0 {
 		if h.err != nil {
@@ -263,15 +266,15 @@ func (h *hiding) Read(p []byte) (int, error) {
 		}
 		n := copy(h.piece, h.held)
 		more, err := h.ReadCloser.Read(h.piece[n:])
-		came := h.piece[:n+more]
-		h.full = len(came) == len(h.piece) && len(came) < mostPiece
-		h.cover(came)
+		data := h.piece[:n+more]
+		h.full = len(data) == len(h.piece) && len(data) < mostPiece
+		h.mask(data)
 		keep := 0
 		if h.err = err; err == nil {
-			keep = h.begun(came) // at the end of the body it is no secret
+			keep = h.partialSecret(data) // at the end of the body it is no secret
 		}
-		h.sure = came[:len(came)-keep]
-		h.held = append(h.held[:0], came[len(came)-keep:]...)
+		h.sure = data[:len(data)-keep]
+		h.held = append(h.held[:0], data[len(data)-keep:]...)
 	}
 	n := copy(p, h.sure)
 	h.sure = h.sure[n:]
@@ -285,8 +288,8 @@ const (
 	mostPiece  = 32 << 10
 )
 
-// cover replaces each secret in p.
-func (h *hiding) cover(p []byte) {
+// mask replaces each secret in p by asterisks.
+func (h *hiding) mask(p []byte) {
 	for _, s := range h.secrets {
 		for at := bytes.Index(p, s); at >= 0; at = bytes.Index(p, s) {
 			copy(p[at:], bytes.Repeat([]byte{'*'}, len(s)))
@@ -294,8 +297,8 @@ func (h *hiding) cover(p []byte) {
 	}
 }
 
-// begun returns the length of the longest end of p with which a secret begins.
-func (h *hiding) begun(p []byte) (longest int) {
+// partialSecret returns the length of the longest end of p that is the beginning of a secret.
+func (h *hiding) partialSecret(p []byte) (longest int) {
 	for _, s := range h.secrets {
 		for n := min(len(p), len(s)-1); n > longest; n-- {
 			if p[len(p)-n] == s[0] && bytes.Equal(p[len(p)-n:], s[:n]) {
@@ -306,8 +309,8 @@ func (h *hiding) begun(p []byte) (longest int) {
 	return longest
 }
 
-// joined joins two queries.
-func joined(a, b string) string {
+// joinQueries returns the parameters of both queries as one query.
+func joinQueries(a, b string) string {
 	if a == "" || b == "" {
 		return cmp.Or(a, b)
 	}

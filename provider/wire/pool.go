@@ -105,15 +105,15 @@ func aimed(req *http.Request) *http.Request {
 	return req
 }
 
-// RoundTrip makes a call. It sends the call again if the server has certainly not begun with it,
-// because the server ends the connection or has no room.
+// RoundTrip makes a call. It sends the call again if the server has certainly not begun with it. That
+// is so if the server ends the connection or has no room.
 func (p *pool) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.URL.Scheme != p.to.Scheme || req.URL.Host != p.to.Host {
 		return p.base.RoundTrip(req)
 	}
 	now := req
 	for sent := 0; ; sent++ {
-		resp, err := p.once(now)
+		resp, err := p.sendOnce(now)
 		if err == nil {
 			resp.Request = req
 			return resp, nil
@@ -148,9 +148,9 @@ func (p *pool) CloseIdleConnections() {
 	}
 }
 
-// once sends a call once.
-func (p *pool) once(req *http.Request) (*http.Response, error) {
-	t := p.take(req.Context())
+// sendOnce sends a call once: on a shared connection, or through base if the server speaks no HTTP/2.
+func (p *pool) sendOnce(req *http.Request) (*http.Response, error) {
+	t := p.acquire(req.Context())
 	switch {
 	case t.err != nil:
 		if req.Body != nil {
@@ -169,8 +169,9 @@ func (p *pool) once(req *http.Request) (*http.Response, error) {
 	return t.conn.RoundTrip(req)
 }
 
-// take waits for a call's turn.
-func (p *pool) take(ctx context.Context) turn {
+// acquire waits for a call's turn, and returns the connection with room for it. The turn has no
+// connection if the server speaks no HTTP/2.
+func (p *pool) acquire(ctx context.Context) turn {
 	p.mu.Lock()
 	p.closing = false
 	if p.plain {
@@ -178,37 +179,37 @@ func (p *pool) take(ctx context.Context) turn {
 		return turn{}
 	}
 	if len(p.queue) == 0 {
-		if c := p.reserve(); c != nil {
+		if c := p.reserveRoom(); c != nil {
 			p.mu.Unlock()
 			return turn{conn: c}
 		}
 	}
-	w := &waiting{ctx, make(chan turn, 1)}
-	p.queue = append(p.queue, w)
-	p.serve()
+	waiter := &waiting{ctx, make(chan turn, 1)}
+	p.queue = append(p.queue, waiter)
+	p.assign()
 	p.mu.Unlock()
 	for {
 		select {
-		case t := <-w.turn:
+		case t := <-waiter.turn:
 			return t
 		case <-p.freed:
 			p.mu.Lock()
-			p.serve()
+			p.assign()
 			p.mu.Unlock()
 		case <-ctx.Done():
-			p.leave(w)
+			p.leave(waiter)
 			return turn{err: context.Cause(ctx)}
 		}
 	}
 }
 
 // leave takes a call out of the queue, or gives back the turn that it got meanwhile.
-func (p *pool) leave(w *waiting) {
+func (p *pool) leave(waiter *waiting) {
 	p.mu.Lock()
-	p.queue = slices.DeleteFunc(p.queue, func(o *waiting) bool { return o == w })
+	p.queue = slices.DeleteFunc(p.queue, func(o *waiting) bool { return o == waiter })
 	p.mu.Unlock()
 	select {
-	case t := <-w.turn:
+	case t := <-waiter.turn:
 		if t.conn != nil {
 			t.conn.Release()
 		}
@@ -216,10 +217,10 @@ func (p *pool) leave(w *waiting) {
 	}
 }
 
-// reserve takes room on the oldest connection that has some: so the youngest fall idle, and end,
-// once they are not needed any more. One that has not settled takes as many calls as others of the
-// server, and one call if there are no others. Its caller holds mu.
-func (p *pool) reserve() *http.ClientConn {
+// reserveRoom takes room on the oldest connection that has some: so the youngest fall idle, and end,
+// once they are not needed. A connection that has not settled takes as many calls as others of the
+// server, and one call if there are no others. The caller holds mu.
+func (p *pool) reserveRoom() *http.ClientConn {
 	for _, c := range p.conns {
 		if !c.settled && c.InFlight() >= max(1, p.streams) {
 			continue
@@ -231,33 +232,33 @@ func (p *pool) reserve() *http.ClientConn {
 	return nil
 }
 
-// serve gives room to the calls that have waited longest, and dials for the others. Its caller
+// assign gives room to the calls that have waited longest, and dials for the others. Its caller
 // holds mu.
-func (p *pool) serve() {
+func (p *pool) assign() {
 	for len(p.queue) > 0 {
-		c := p.reserve()
+		c := p.reserveRoom()
 		if c == nil {
 			break
 		}
-		p.answer(turn{conn: c})
+		p.giveTurn(turn{conn: c})
 	}
-	p.grow()
+	p.dialMore()
 }
 
-// answer gives a turn to the call that has waited longest. Its caller holds mu.
-func (p *pool) answer(t turn) {
+// giveTurn gives a turn to the call that has waited longest. Its caller holds mu.
+func (p *pool) giveTurn(t turn) {
 	p.queue[0].turn <- t
 	p.queue[0] = nil
 	p.queue = p.queue[1:]
 }
 
-// grow dials if calls wait: one connection, or as many as hold all calls, once it is known how many
+// dialMore dials if calls wait: one connection, or as many as hold all calls, once it is known how many
 // calls one holds. Its caller holds mu.
-func (p *pool) grow() {
+func (p *pool) dialMore() {
 	if len(p.queue) == 0 {
 		return
 	}
-	p.forget()
+	p.dropEnded()
 	calls, hold, coming := len(p.queue), p.dialing*p.streams, p.dialing
 	for _, c := range p.conns {
 		n := c.InFlight()
@@ -279,9 +280,9 @@ func (p *pool) grow() {
 	}
 }
 
-// forget drops the connections that have ended, and closes those that have no calls and take none.
+// dropEnded drops the connections that have ended, and closes those that have no calls and take none.
 // Its caller holds mu.
-func (p *pool) forget() {
+func (p *pool) dropEnded() {
 	p.conns = slices.DeleteFunc(p.conns, func(c *conn) bool {
 		useless := c.settled && c.InFlight() == 0 && c.Available() == 0
 		if useless {
@@ -304,11 +305,11 @@ func (p *pool) dial(ctx context.Context) {
 	p.dialing--
 	switch {
 	case err != nil:
-		p.fail(err)
+		p.failDial(err)
 	case protocol != protocol2:
 		p.plain = true
 		for len(p.queue) > 0 {
-			p.answer(turn{})
+			p.giveTurn(turn{})
 		}
 		go func() { _ = c.Close() }() // base keeps only connections of its own
 	case p.closing && len(p.queue) == 0:
@@ -321,16 +322,16 @@ func (p *pool) dial(ctx context.Context) {
 // add shares a new connection. Its caller holds mu, which is free while the connection settles.
 func (p *pool) add(c *conn) {
 	changed := make(chan struct{})
-	say := sync.OnceFunc(func() { close(changed) })
+	notify := sync.OnceFunc(func() { close(changed) })
 	c.SetStateHook(func(*http.ClientConn) { // there is more room, a call has ended, or the connection has
-		say()
+		notify()
 		select {
 		case p.freed <- struct{}{}:
 		default: // it was said already
 		}
 	})
 	p.conns = append(p.conns, c)
-	p.serve()
+	p.assign()
 	t := time.NewTicker(glance)
 	defer t.Stop()
 	for waited := time.Duration(0); waited < settle && c.Available()+c.InFlight() == firstStreams; waited += glance {
@@ -344,7 +345,7 @@ func (p *pool) add(c *conn) {
 	}
 	c.settled = true
 	p.learn(c)
-	p.serve()
+	p.assign()
 }
 
 // learn notes how many calls a connection holds. A connection without any room may be full, or
@@ -356,10 +357,10 @@ func (p *pool) learn(c *conn) {
 	}
 }
 
-// fail gives the error of a dial to the call that has waited longest. Without a connection on which
+// failDial gives the error of a dial to the call that has waited longest. Without a connection on which
 // the others might find room, the last dial's error is theirs too. Its caller holds mu.
-func (p *pool) fail(err error) {
-	p.forget()
+func (p *pool) failDial(err error) {
+	p.dropEnded()
 	n := min(1, len(p.queue))
 	switch {
 	case len(p.conns) == 0 && p.dialing > 0:
@@ -368,13 +369,13 @@ func (p *pool) fail(err error) {
 		n = len(p.queue)
 	}
 	for range n {
-		p.answer(turn{err: err})
+		p.giveTurn(turn{err: err})
 	}
-	p.grow()
+	p.dialMore()
 }
 
-// isUnbegun finds the errors of calls that the server has certainly not begun with. net/http
-// exports no type of them, but turns an error of a stream into any type of the same shape.
+// isUnbegun reports whether an error says that the server has certainly not begun with the call.
+// net/http exports no type for that, but turns an error of a stream into any type of the same shape.
 func isUnbegun(err error) bool {
 	switch err.Error() {
 	case "http2: client conn not usable", "http2: Transport received Server's graceful shutdown GOAWAY":

@@ -131,7 +131,7 @@ func awaitQueue(c *Client, calls int) {
 func awaitEnd(c *Client) {
 	for p := poolOf(c); ; runtime.Gosched() {
 		p.mu.Lock()
-		p.forget()
+		p.dropEnded()
 		left := len(p.conns)
 		p.mu.Unlock()
 		if left == 0 {
@@ -447,7 +447,7 @@ func TestCallEndsWhileItWaits(t *testing.T) {
 	s.send(t, client, 100)
 	p := poolOf(client)
 	given := &waiting{t.Context(), make(chan turn, 1)}
-	given.turn <- p.take(t.Context())
+	given.turn <- p.acquire(t.Context())
 	p.leave(given) // which got its turn as it left
 	s.send(t, client, 100)
 	if opened := s.opened.Load(); opened != 1 {

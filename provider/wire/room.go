@@ -13,8 +13,8 @@ const piece = 128 << 10
 
 // room bounds the bytes of all answers that are read at once, and of those that were read and
 // are still held. A long one is read piece by piece, and each piece needs a place. The first
-// half of the room is places, first come, first served. The second half is leaves: an answer
-// with one goes on to its end without places. There are as many leaves as whole answers fit
+// half of the room is places, first come, first served. The second half is exemptions: an answer
+// with one goes on to its end without places. There are as many exemptions as whole answers fit
 // into that half, and at least one. So, even if all answers hold places and wait for more, one
 // can finish and give back its places. That holds as long as its end needs no other call's.
 type room struct {
@@ -41,8 +41,8 @@ type longAnswer struct {
 	exempt bool  // it needs no more of them
 }
 
-// readLong reads on after head. Waiting for room is part of the call: it ends with the call's
-// context. The receiver of the answer gives back its room.
+// readLong reads the rest of an answer that begins with head. Waiting for room is part of the call: it
+// ends with the call's context. The receiver of the answer gives back its room.
 func (c *Client) readLong(ctx context.Context, body io.Reader, head []byte) (answer []byte, l *longAnswer, err error) {
 	l = &longAnswer{room: c.room}
 	defer func() {
@@ -57,10 +57,11 @@ func (c *Client) readLong(ctx context.Context, body io.Reader, head []byte) (ans
 	return l.join(head), l, nil
 }
 
-// readAll reads the body to its end. It returns errTooLong once it has more than most bytes.
+// readAll reads the body to its end. It returns errTooLong once it has more than
+// maxBytes.
 func (l *longAnswer) readAll(ctx context.Context, body io.Reader, maxBytes int64) error {
 	for {
-		if err := l.enter(ctx); err != nil {
+		if err := l.takeRoom(ctx); err != nil {
 			return err
 		}
 		err := l.read(body)
@@ -75,26 +76,26 @@ func (l *longAnswer) readAll(ctx context.Context, body io.Reader, maxBytes int64
 	}
 }
 
-// has reports whether the answer already has room for that many bytes.
-func (l *longAnswer) has(bytes int) bool { return l.exempt || bytes <= l.places*piece }
+// hasRoom reports whether the answer already has room for that many bytes.
+func (l *longAnswer) hasRoom(bytes int) bool { return l.exempt || bytes <= l.places*piece }
 
-// reach waits until the answer has room for that many bytes.
-func (l *longAnswer) reach(ctx context.Context, bytes int) error {
-	for !l.has(bytes) {
-		if err := l.enter(ctx); err != nil {
+// waitForRoom waits until the answer has room for that many bytes.
+func (l *longAnswer) waitForRoom(ctx context.Context, bytes int) error {
+	for !l.hasRoom(bytes) {
+		if err := l.takeRoom(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// enter waits until one more piece may be read. A leave is taken only if no place is free: it lasts for
-// the whole answer.
-func (l *longAnswer) enter(ctx context.Context) error {
+// takeRoom waits until one more piece may be read. It takes an exemption only if no place is free, as
+// that lasts for the whole answer.
+func (l *longAnswer) takeRoom(ctx context.Context) error {
 	if l.exempt {
 		return nil
 	}
-	select { // a place that is free is better than a leave
+	select { // a place that is free is better than an exemption
 	case l.room.places <- struct{}{}:
 		l.places++
 		return nil
@@ -114,19 +115,19 @@ func (l *longAnswer) enter(ctx context.Context) error {
 // read reads one piece, a whole one unless there is an error. The end is io.EOF itself: a
 // body that breaks off has another error.
 func (l *longAnswer) read(body io.Reader) (err error) {
-	p, ok := l.room.spare.Get().(*[piece]byte)
+	data, ok := l.room.spare.Get().(*[piece]byte)
 	if !ok {
-		p = new([piece]byte)
+		data = new([piece]byte)
 	}
-	l.pieces = append(l.pieces, p)
-	for n, m := 0, 0; n < piece && err == nil; n += m {
-		m, err = body.Read(p[n:])
-		l.size += int64(m)
+	l.pieces = append(l.pieces, data)
+	for n, read := 0, 0; n < piece && err == nil; n += read {
+		read, err = body.Read(data[n:])
+		l.size += int64(read)
 	}
 	return err
 }
 
-// join puts the answer together.
+// join returns the whole answer: head and all pieces.
 func (l *longAnswer) join(head []byte) []byte {
 	body := make([]byte, 0, int64(len(head))+l.size)
 	body = append(body, head...)

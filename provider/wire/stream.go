@@ -62,7 +62,8 @@ func maxOutput(body []byte) (most float64) {
 	return most
 }
 
-// newStreamed prepares for a stream; it returns nil if the answer is to come in one piece.
+// newStreamed returns the state of a call whose answer is to come as a stream. It returns nil if the
+// answer is to come in one piece.
 func (c *Client) newStreamed(ctx context.Context, operation, model string, body []byte) *streamed {
 	switch {
 	case c.streams == nil:
@@ -73,7 +74,7 @@ func (c *Client) newStreamed(ctx context.Context, operation, model string, body 
 	if _, has := c.streams.StreamPath(operation, model); !has {
 		return nil
 	}
-	s := &streamed{Context: ctx, client: c, recorder: provider.RecorderFrom(ctx), counts: !c.bare.Load()}
+	s := &streamed{Context: ctx, client: c, recorder: provider.RecorderFrom(ctx), counts: !c.noUsageOption.Load()}
 	s.splitter, s.assembler = c.streams.Stream(operation)
 	return s
 }
@@ -93,16 +94,16 @@ func (c *Client) newStreamRequest(ctx context.Context, operation, model string) 
 	return req, nil
 }
 
-// knowsNoOption reports whether a server has refused a request for the option that asks a
+// refusedUsageOption reports whether a server has refused a request for the option that asks a
 // stream for its usage. The client remembers it.
-func (c *Client) knowsNoOption(x *Exchange, e *provider.Error) bool {
+func (c *Client) refusedUsageOption(x *Exchange, e *provider.Error) bool {
 	if !x.counts || e.Status != http.StatusBadRequest && e.Status != http.StatusUnprocessableEntity {
 		return false
 	}
 	if !bytes.Contains(x.Body, []byte("stream_options")) && !bytes.Contains(x.Body, []byte("include_usage")) {
 		return false
 	}
-	c.bare.Store(true)
+	c.noUsageOption.Store(true)
 	return true
 }
 
@@ -119,8 +120,8 @@ func broken(kind, why error) error {
 	return &provider.Error{Kind: provider.TransportFault, Err: fmt.Errorf("%w: %w", kind, why)}
 }
 
-// fetchStream sends a request for a stream, once, and puts the answer together. A server that
-// answers in one piece, or refuses, is read as ever.
+// fetchStream sends a request for a stream, once, and puts the answer together. It reads an answer in
+// one piece, and a refusal, as Fetch does.
 func (c *Client) fetchStream(s *streamed, req *http.Request) Exchange {
 	s.own, s.cancel = context.WithCancelCause(s)
 	defer s.cancel(nil)
@@ -136,7 +137,7 @@ func (c *Client) fetchStream(s *streamed, req *http.Request) Exchange {
 	}
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if resp.StatusCode/100 != 2 || kind != serverSent && kind != amazonSent {
-		x := c.take(req, resp)
+		x := c.readWhole(req, resp)
 		x.counts = s.counts
 		return x
 	}
@@ -146,7 +147,7 @@ func (c *Client) fetchStream(s *streamed, req *http.Request) Exchange {
 	if x.Err != nil {
 		x.long.giveBack()
 		x.long = nil
-		x.Err = s.why(x.Err, &x)
+		x.Err = s.causeOf(x.Err, &x)
 	}
 	x.Body, x.usage = c.redact(x.Body), s.assembler.Usage()
 	return x
@@ -159,7 +160,7 @@ type gunzip struct {
 	gzip *gzip.Reader
 }
 
-// Read unpacks what has come.
+// Read unpacks the bytes as they come.
 func (u *gunzip) Read(p []byte) (n int, err error) {
 	if u.gzip == nil {
 		u.gzip, err = gzip.NewReader(u.ReadCloser)
@@ -189,7 +190,7 @@ type streamed struct {
 
 	silence *time.Timer // cancels the request; nil: nothing has come yet, or silence has no bound
 	whole   bool        // the last event has come
-	most    int         // what was kept at any time, in bytes
+	peak    int         // what was kept at any time, in bytes
 	read    int64       // in all
 }
 
@@ -197,15 +198,15 @@ type streamed struct {
 func (s *streamed) readAll(body io.Reader) ([]byte, error) {
 	piece := pieces.Get().(*[readAhead]byte)
 	defer pieces.Put(piece)
-	defer s.listen(0)
+	defer s.limitSilence(0)
 	for !s.whole {
 		n, err := body.Read(piece[:])
 		if n > 0 {
 			if s.read == 0 {
 				s.recorder.AnswerBegins()
 			}
-			s.listen(s.client.cfg.StreamIdle)
-			if err := s.take(piece[:n]); err != nil {
+			s.limitSilence(s.client.cfg.StreamIdle)
+			if err := s.addBytes(piece[:n]); err != nil {
 				return nil, err
 			}
 		}
@@ -217,48 +218,48 @@ func (s *streamed) readAll(body io.Reader) ([]byte, error) {
 			return nil, err
 		}
 	}
-	s.drain(body, piece[:])
+	s.readRest(body, piece[:])
 	return s.end()
 }
 
-// listen makes the request end after so much silence; 0: silence does not end it.
-func (s *streamed) listen(most time.Duration) {
+// limitSilence lets the request end after that much silence, from now on; 0: silence does not end it.
+func (s *streamed) limitSilence(limit time.Duration) {
 	switch {
-	case most > 0 && s.silence == nil:
-		s.silence = time.AfterFunc(most, func() { s.cancel(errSilent) })
-	case most > 0:
-		s.silence.Reset(most)
+	case limit > 0 && s.silence == nil:
+		s.silence = time.AfterFunc(limit, func() { s.cancel(errSilent) })
+	case limit > 0:
+		s.silence.Reset(limit)
 	case s.silence != nil:
 		s.silence.Stop()
 	}
 }
 
-// take adds the bytes that were read, and makes room for the part that is kept. The wait for room
-// is not the server's silence.
-func (s *streamed) take(p []byte) error {
-	most := s.client.cfg.MaxBody
-	if s.read += int64(len(p)); s.read/chatter > most {
+// addBytes adds the bytes that were read, and waits for room for the part that is kept. That wait does
+// not count as the server's silence.
+func (s *streamed) addBytes(p []byte) error {
+	maxBody := s.client.cfg.MaxBody
+	if s.read += int64(len(p)); s.read/chatter > maxBody {
 		return broken(errMalformed, errEndless)
 	}
 	if err := s.splitter.Write(p, s.add); err != nil {
 		return broken(errMalformed, err)
 	}
 	kept := s.splitter.Buffered() + s.assembler.Size()
-	if int64(kept) > most {
+	if int64(kept) > maxBody {
 		return errTooLong
 	}
-	if s.most = max(s.most, kept); s.most <= firstRead {
+	if s.peak = max(s.peak, kept); s.peak <= firstRead {
 		return nil
 	}
 	if s.long == nil {
 		s.long = &longAnswer{room: s.client.room}
 	}
-	if s.long.has(s.most - firstRead) {
+	if s.long.hasRoom(s.peak - firstRead) {
 		return nil
 	}
-	s.listen(0)
-	err := s.long.reach(s, s.most-firstRead)
-	s.listen(s.client.cfg.StreamIdle)
+	s.limitSilence(0)
+	err := s.long.waitForRoom(s, s.peak-firstRead)
+	s.limitSilence(s.client.cfg.StreamIdle)
 	return err
 }
 
@@ -288,9 +289,10 @@ func (s *streamed) end() ([]byte, error) {
 	return body, nil
 }
 
-// drain reads the end of a body whose answer is whole, if it comes at once.
-func (s *streamed) drain(body io.Reader, piece []byte) {
-	s.listen(lastWait)
+// readRest reads the end of a body whose answer is whole, if the end comes at once. The connection can
+// then be used again.
+func (s *streamed) readRest(body io.Reader, piece []byte) {
+	s.limitSilence(lastWait)
 	for left := drain; left > 0; {
 		n, err := body.Read(piece)
 		if left -= n; err != nil {
@@ -299,9 +301,9 @@ func (s *streamed) drain(body io.Reader, piece []byte) {
 	}
 }
 
-// why returns the cause of a broken stream. The code that cancelled the request knows it better
-// than the reader's err.
-func (s *streamed) why(err error, x *Exchange) error {
+// causeOf returns the error for a broken stream. If the request was cancelled, the cause of that
+// says more than the reader's err.
+func (s *streamed) causeOf(err error, x *Exchange) error {
 	if fault := new(stream.Fault); errors.As(err, &fault) {
 		if _, e := s.client.dialect.Answer(x.Status, x.Header, s.client.redact(fault.Body), s.client.cfg.Wording); e != nil {
 			return e
