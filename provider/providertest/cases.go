@@ -126,15 +126,15 @@ func parse(name string, data []byte) (Case, error) {
 			framing, c.Whole = value, false
 			continue
 		}
-		if err := c.expect(key, value); err != nil {
+		if err := c.setExpectation(key, value); err != nil {
 			return c, fmt.Errorf("%s: %w", key, err)
 		}
 	}
-	return c, c.answer(data, framing)
+	return c, c.parseAnswer(data, framing)
 }
 
-// expect takes one expectation.
-func (c *Case) expect(key, value string) (err error) {
+// setExpectation sets the expectation that one line of a recording states.
+func (c *Case) setExpectation(key, value string) (err error) {
 	switch key {
 	case "kind":
 		c.Kind, c.Fine, err = kindOf(value)
@@ -187,6 +187,7 @@ func (c *Case) expect(key, value string) (err error) {
 	return err
 }
 
+// kindOf returns the kind of that name; fine is true for the name "none".
 func kindOf(word string) (kind provider.Kind, fine bool, err error) {
 	if word == "none" {
 		return provider.Unknown, true, nil
@@ -224,8 +225,9 @@ func noteOf(value string) (*provider.QuotaNote, error) {
 	return &n, err
 }
 
-// answer takes the recorded answer apart and makes the bytes for the wire.
-func (c *Case) answer(data []byte, framing string) error {
+// parseAnswer reads the recorded answer and makes its bytes for the wire. A recording without a line
+// of status is the body alone.
+func (c *Case) parseAnswer(data []byte, framing string) error {
 	if !bytes.HasPrefix(data, []byte("HTTP/")) {
 		c.Body, c.raw = data, data
 		return nil
@@ -241,11 +243,12 @@ func (c *Case) answer(data []byte, framing string) error {
 		return err
 	}
 	c.Header, c.Body = http.Header(header), body
-	c.raw = wire(string(head), body, framing)
+	c.raw = wireBytes(string(head), body, framing)
 	return nil
 }
 
-func wire(head string, body []byte, framing string) []byte {
+// wireBytes returns an answer as it goes over the connection, with the headers of its framing.
+func wireBytes(head string, body []byte, framing string) []byte {
 	switch framing {
 	case framingLength:
 		head += fmt.Sprintf("\nContent-Length: %d", len(body))

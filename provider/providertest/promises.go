@@ -19,10 +19,10 @@ import (
 // spellings returns the forms in which a body may repeat the key: as it is, as JSON may escape it,
 // and as JSON in a text of JSON's.
 func spellings(key string) []string {
-	escaped := func(each string) string {
+	escaped := func(format string) string {
 		var all strings.Builder
 		for _, c := range []byte(key) {
-			fmt.Fprintf(&all, each, c)
+			fmt.Fprintf(&all, format, c)
 		}
 		return all.String()
 	}
@@ -34,9 +34,9 @@ func spellings(key string) []string {
 	}
 }
 
-// echo proves that a gateway that repeats the request does not bring the
-// key into an error or an answer, whichever way it fails or does not.
-func echo(t *testing.T, newClient func(string) Doer) {
+// echoedKey proves that a gateway that repeats the request does not bring the
+// key into an error or an answer.
+func echoedKey(t *testing.T, newClient func(string) Doer) {
 	bodies := map[string]int{
 		`{"error":{"message":"bad key Bearer KEY","code":"KEY","type":"KEY","param":"KEY"}}`:              http.StatusOK,
 		`{"error":{"message":"bad key KEY","code":"KEY","type":"KEY","param":"KEY"},"object":"error"}`:    http.StatusUnauthorized,
@@ -57,7 +57,7 @@ func echo(t *testing.T, newClient func(string) Doer) {
 	}
 }
 
-// echoAtBound proves the same if the kept part ends within the key.
+// echoAtBound proves that an echoed key stays out of an error whose kept part ends within the key.
 func echoAtBound(t *testing.T, newClient func(string) Doer) {
 	client, _ := serve(t, newClient, func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusInternalServerError)
@@ -109,6 +109,7 @@ func otherHostRedirect(t *testing.T, newClient func(string) Doer) {
 	}
 }
 
+// droppingRedirect proves that a redirect that turns the POST into a GET is not followed.
 func droppingRedirect(t *testing.T, newClient func(string) Doer) {
 	client, calls := serve(t, newClient, func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "/v1/elsewhere", http.StatusFound)
@@ -119,8 +120,8 @@ func droppingRedirect(t *testing.T, newClient func(string) Doer) {
 	}
 }
 
-// hang serves requests that are not answered until the client is gone.
-func hang(t *testing.T, newClient func(string) Doer, arrived chan<- struct{}) Doer {
+// hangingClient serves requests that are not answered until the client is gone.
+func hangingClient(t *testing.T, newClient func(string) Doer, arrived chan<- struct{}) Doer {
 	client, _ := serve(t, newClient, func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // the server sees a client leave only when the body is read
 		arrived <- struct{}{}
@@ -130,10 +131,10 @@ func hang(t *testing.T, newClient func(string) Doer, arrived chan<- struct{}) Do
 }
 
 func deadline(t *testing.T, newClient func(string) Doer) {
-	client := hang(t, newClient, make(chan struct{}, 1))
+	client := hangingClient(t, newClient, make(chan struct{}, 1))
 	ctx, stop := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer stop()
-	expect(ctx, t, client, provider.Timeout)
+	expectKind(ctx, t, client, provider.Timeout)
 }
 
 // deadlineByCause proves that a cancel whose cause is a deadline gives a timeout. The cancel comes
@@ -141,13 +142,13 @@ func deadline(t *testing.T, newClient func(string) Doer) {
 func deadlineByCause(t *testing.T, newClient func(string) Doer) {
 	for _, cause := range []error{context.DeadlineExceeded, provider.Timeout} {
 		arrived := make(chan struct{}, 1)
-		client := hang(t, newClient, arrived)
+		client := hangingClient(t, newClient, arrived)
 		ctx, stop := context.WithCancelCause(context.Background())
 		go func() {
 			<-arrived
 			stop(cause)
 		}()
-		expect(ctx, t, client, provider.Timeout)
+		expectKind(ctx, t, client, provider.Timeout)
 	}
 }
 
@@ -156,17 +157,18 @@ func deadlineByCause(t *testing.T, newClient func(string) Doer) {
 func cancel(t *testing.T, newClient func(string) Doer) {
 	for _, cause := range []error{nil, errors.New("the user went home")} {
 		arrived := make(chan struct{}, 1)
-		client := hang(t, newClient, arrived)
+		client := hangingClient(t, newClient, arrived)
 		ctx, stop := context.WithCancelCause(context.Background())
 		go func() {
 			<-arrived
 			stop(cause)
 		}()
-		expect(ctx, t, client, provider.Canceled)
+		expectKind(ctx, t, client, provider.Canceled)
 	}
 }
 
-func expect(ctx context.Context, t *testing.T, client Doer, want provider.Kind) {
+// expectKind makes a call and checks the kind of its error. The record must show no answer.
+func expectKind(ctx context.Context, t *testing.T, client Doer, want provider.Kind) {
 	t.Helper()
 	e, record := ask(ctx, t, client)
 	if e == nil || e.Kind != want {
@@ -177,7 +179,8 @@ func expect(ctx context.Context, t *testing.T, client Doer, want provider.Kind) 
 	}
 }
 
-func refused(t *testing.T, newClient func(string) Doer) {
+// refusedConnection proves that a connection that nobody accepts is a transport fault.
+func refusedConnection(t *testing.T, newClient func(string) Doer) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -185,14 +188,15 @@ func refused(t *testing.T, newClient func(string) Doer) {
 	nobody := "http://" + listener.Addr().String()
 	_ = listener.Close()
 	client := clientFor(t, newClient, nobody)
-	expect(context.Background(), t, client, provider.TransportFault)
+	expectKind(context.Background(), t, client, provider.TransportFault)
 }
 
+// badCertificate proves that a certificate that does not verify is a misconfiguration.
 func badCertificate(t *testing.T, newClient func(string) Doer) {
 	server := httptest.NewUnstartedServer(http.NotFoundHandler())
 	server.Config.ErrorLog = log.New(io.Discard, "", 0) // it would print the handshake that is refused
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	client := clientFor(t, newClient, server.URL)
-	expect(context.Background(), t, client, provider.Misconfigured)
+	expectKind(context.Background(), t, client, provider.Misconfigured)
 }

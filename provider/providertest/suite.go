@@ -57,14 +57,14 @@ func (s Subject) Run(t *testing.T, newOne func(baseURL string) Doer) {
 	newClient := func(baseURL string) Doer { return subject{newOne(baseURL), s.Request} }
 	for _, c := range Cases() {
 		if c.Dialect == "" || c.Dialect == s.Dialect {
-			t.Run(c.Name, func(t *testing.T) { answer(t, newClient, c, s.Text) })
+			t.Run(c.Name, func(t *testing.T) { checkAnswer(t, newClient, c, s.Text) })
 		}
 	}
 	for _, p := range []struct {
 		name  string
 		check func(*testing.T, func(string) Doer)
 	}{
-		{"a key that the server echoes is in no error", echo},
+		{"a key that the server echoes is in no error", echoedKey},
 		{"an echoed key across the bound of an error body is in no error", echoAtBound},
 		{"an endless answer is left", endlessBody(http.StatusOK, provider.Invalid)},
 		{"an endless error is cut and classified", endlessBody(http.StatusServiceUnavailable, provider.Overloaded)},
@@ -73,7 +73,7 @@ func (s Subject) Run(t *testing.T, newOne func(baseURL string) Doer) {
 		{"a deadline is a timeout", deadline},
 		{"a deadline by cause is a timeout", deadlineByCause},
 		{"a cancel is a cancel", cancel},
-		{"a refused connection is a transport fault", refused},
+		{"a refused connection is a transport fault", refusedConnection},
 		{"a certificate that does not verify is a misconfiguration", badCertificate},
 	} {
 		t.Run(p.name, func(t *testing.T) { p.check(t, newClient) })
@@ -169,9 +169,9 @@ func noKey(t *testing.T, where string, texts ...string) {
 	}
 }
 
-// answer proves that a recorded answer is understood, and not asked for twice.
-func answer(t *testing.T, newClient func(string) Doer, c Case, text bool) {
-	client, calls := serve(t, newClient, func(w http.ResponseWriter, _ *http.Request) { c.play(w) })
+// checkAnswer proves that a recorded answer is understood, and not asked for twice.
+func checkAnswer(t *testing.T, newClient func(string) Doer, c Case, text bool) {
+	client, calls := serve(t, newClient, func(w http.ResponseWriter, _ *http.Request) { c.replay(w) })
 	reply, e, record := askOf(context.Background(), t, client)
 	if n := calls.Load(); n != 1 {
 		t.Errorf("the server was called %d times, want once", n)
@@ -195,8 +195,8 @@ func answer(t *testing.T, newClient func(string) Doer, c Case, text bool) {
 	c.Check(t, e)
 }
 
-// play writes the recording on the connection and ends it.
-func (c Case) play(w http.ResponseWriter) {
+// replay writes the recording on the connection and ends it.
+func (c Case) replay(w http.ResponseWriter) {
 	conn, _, err := w.(http.Hijacker).Hijack()
 	if err != nil {
 		panic(err) // the suite's own server always can
