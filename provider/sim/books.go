@@ -58,9 +58,9 @@ func newLedger(track, bodies bool) ledger {
 	return l
 }
 
-// serial returns the number of the call about to be entered: among the tries of its ID where
-// IDs are tracked, else among all.
-func (l *ledger) serial(id string) uint64 {
+// callNumber returns the number of the next call: among the tries of its ID if IDs are tracked, else
+// among all calls.
+func (l *ledger) callNumber(id string) uint64 {
 	if l.ids == nil {
 		return uint64(l.Received)
 	}
@@ -70,8 +70,8 @@ func (l *ledger) serial(id string) uint64 {
 	return 0
 }
 
-// enter counts a call by its kind, once: Received stays the sum of the other counts.
-func (l *ledger) enter(c Call, k Kind) {
+// add counts a call under exactly one kind, so that Received is the sum of the other counts.
+func (l *ledger) add(c Call, k Kind) {
 	l.Received++
 	switch k {
 	case Accepted:
@@ -82,22 +82,23 @@ func (l *ledger) enter(c Call, k Kind) {
 		l.Errors[k]++
 	}
 	if l.ids != nil {
-		l.enterID(c.ID, k)
+		l.addToID(c.ID, k)
 	}
 	if l.bodies != nil {
 		l.bodies[c.Body]++
 	}
 }
 
-func (l *ledger) enterID(id string, k Kind) {
-	t := l.ids[id]
-	if t == nil {
-		t = &tally{}
-		l.ids[id] = t
+// addToID counts a call among the tries of its ID.
+func (l *ledger) addToID(id string, k Kind) {
+	counts := l.ids[id]
+	if counts == nil {
+		counts = &tally{}
+		l.ids[id] = counts
 	}
-	t.received++
+	counts.received++
 	if k == Accepted {
-		t.answered++
+		counts.answered++
 	}
 }
 
@@ -108,9 +109,9 @@ func (l *ledger) abandon(id string) {
 	}
 }
 
-// copy returns the books with the counts of IDs and bodies filled in. Its maps are copies: they do
+// snapshot returns the books with the counts of IDs and bodies filled in. Its maps are copies: they do
 // not change when the next call is entered.
-func (l *ledger) copy() Books {
+func (l *ledger) snapshot() Books {
 	b := l.Books
 	b.Errors = maps.Clone(l.Errors)
 	if l.ids != nil {

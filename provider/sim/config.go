@@ -174,19 +174,19 @@ func (c Config) Validate() error {
 // checkAmounts refuses every amount that is negative or not finite.
 func (c Config) checkAmounts() error {
 	return errors.Join(
-		amount("RPM", c.RPM),
-		amount("TPM", c.TPM),
-		amount("QuotaAfter", float64(c.QuotaAfter)),
-		amount("Burst", float64(c.Burst)),
-		amount("Window", float64(c.Window)),
-		amount("Refusal", float64(c.Refusal)),
-		amount("Latency.Median", float64(c.Latency.Median)),
-		amount("Latency.Sigma", c.Latency.Sigma),
-		amount("Latency.Max", float64(c.Latency.Max)),
+		checkAmount("RPM", c.RPM),
+		checkAmount("TPM", c.TPM),
+		checkAmount("QuotaAfter", float64(c.QuotaAfter)),
+		checkAmount("Burst", float64(c.Burst)),
+		checkAmount("Window", float64(c.Window)),
+		checkAmount("Refusal", float64(c.Refusal)),
+		checkAmount("Latency.Median", float64(c.Latency.Median)),
+		checkAmount("Latency.Sigma", c.Latency.Sigma),
+		checkAmount("Latency.Max", float64(c.Latency.Max)),
 	)
 }
 
-func amount(name string, v float64) error {
+func checkAmount(name string, v float64) error {
 	if v >= 0 && !math.IsInf(v, 1) {
 		return nil
 	}
@@ -200,7 +200,7 @@ func (r Rates) check() error {
 		r.Server500, r.Overloaded503, r.BadRequest400,
 		r.Reset, r.Hang, r.Truncated, r.Malformed200, r.StreamError, r.StreamSilent,
 	} {
-		errs = append(errs, amount("Errors", p))
+		errs = append(errs, checkAmount("Errors", p))
 		sum += p
 	}
 	// A sum of fractions meant as 1 may exceed it by rounding.
@@ -213,14 +213,14 @@ func (r Rates) check() error {
 // checkOutages refuses outages that do not last, begin before the start, or have an unknown mode.
 func (c Config) checkOutages() error {
 	var errs []error
-	for i, o := range c.Outages {
-		if o.From < 0 || o.For <= 0 {
-			errs = append(errs, fmt.Errorf("sim: config: outage %d lasts %v from %v: must last and not begin before the start", i, o.For, o.From))
+	for i, outage := range c.Outages {
+		if outage.From < 0 || outage.For <= 0 {
+			errs = append(errs, fmt.Errorf("sim: config: outage %d lasts %v from %v: must last and not begin before the start", i, outage.For, outage.From))
 		}
-		switch o.Mode {
+		switch outage.Mode {
 		case Outage503, OutageHang, OutageReset, OutageFlex:
 		default:
-			errs = append(errs, fmt.Errorf("sim: config: outage %d has mode %q: must be 503, hang, reset or flex", i, o.Mode))
+			errs = append(errs, fmt.Errorf("sim: config: outage %d has mode %q: must be 503, hang, reset or flex", i, outage.Mode))
 		}
 	}
 	return errors.Join(errs...)
@@ -231,12 +231,12 @@ func (c Config) checkOutages() error {
 func (c Config) checkChanges() error {
 	var errs []error
 	last := time.Duration(0)
-	for i, ch := range c.Changes {
-		if ch.At < last {
-			errs = append(errs, fmt.Errorf("sim: config: change %d is at %v: must not be before %v", i, ch.At, last))
+	for i, change := range c.Changes {
+		if change.At < last {
+			errs = append(errs, fmt.Errorf("sim: config: change %d is at %v: must not be before %v", i, change.At, last))
 		}
-		last = max(last, ch.At)
-		errs = append(errs, amount("Changes.RPM", ch.RPM), amount("Changes.TPM", ch.TPM))
+		last = max(last, change.At)
+		errs = append(errs, checkAmount("Changes.RPM", change.RPM), checkAmount("Changes.TPM", change.TPM))
 	}
 	return errors.Join(errs...)
 }

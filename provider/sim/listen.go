@@ -73,22 +73,22 @@ func listen(ctx context.Context, addr string) (net.Listener, error) {
 func (s *serving) serve(ctx context.Context, l net.Listener, server *Server) error {
 	// Requests outlive ctx by the grace; only what hangs looks at its end.
 	base := context.WithValue(context.WithoutCancel(ctx), closingKey{}, ctx.Done())
-	h := &http.Server{
+	httpServer := &http.Server{
 		Handler:           s.counted(server),
 		ReadHeaderTimeout: readHeaderTimeout,
 		BaseContext:       func(net.Listener) context.Context { return base },
 		ConnState:         s.count,
 	}
 	failed := make(chan error, 1)
-	go func() { failed <- h.Serve(l) }()
+	go func() { failed <- httpServer.Serve(l) }()
 	select {
 	case err := <-failed:
-		_ = h.Close()
+		_ = httpServer.Close()
 		s.alive.Wait()
 		return fmt.Errorf("sim: serve: %w", err)
 	case <-ctx.Done():
 	}
-	shutDown(h, server)
+	shutDown(httpServer, server)
 	err := <-failed
 	s.alive.Wait()
 	if !errors.Is(err, http.ErrServerClosed) {
@@ -119,13 +119,14 @@ func (s *serving) counted(h http.Handler) http.Handler {
 	})
 }
 
-func shutDown(h *http.Server, server *Server) {
+// shutDown lets calls in flight end within Grace, and then closes their connections.
+func shutDown(httpServer *http.Server, server *Server) {
 	grace, cut := context.WithCancel(context.Background())
 	defer cut()
 	timer := server.clock.AfterFunc(Grace, cut)
 	defer timer.Stop()
-	if h.Shutdown(grace) != nil {
-		_ = h.Close()
+	if httpServer.Shutdown(grace) != nil {
+		_ = httpServer.Close()
 	}
 }
 

@@ -39,16 +39,16 @@ func NewModel(cfg Config, start time.Time) *Model {
 	}
 }
 
-// Decide judges a call that arrives now. Only a call that passes both gauges is
+// Decide returns the verdict on a call that arrives now. Only a call that passes both gauges is
 // charged, whatever fault it meets afterwards.
 func (m *Model) Decide(now time.Time, c Call) Verdict {
 	if c.Requests == 0 {
 		c.Requests = 1
 	}
 	m.advance(now)
-	m.chance.begin(m.cfg.Seed, m.books.serial(c.ID), c.ID, m.cfg.TrackIDs)
+	m.chance.begin(m.cfg.Seed, m.books.callNumber(c.ID), c.ID, m.cfg.TrackIDs)
 	v := m.judge(now, c)
-	m.books.enter(c, v.Kind)
+	m.books.add(c, v.Kind)
 	return v
 }
 
@@ -73,16 +73,16 @@ func (m *Model) fill(now time.Time) {
 	m.tokens.advance(now)
 }
 
-// judge asks in the order in which a real service can know: is it up, who is
-// calling, for what, is there money, is there room.
+// judge checks a call in the order in which a real service can: whether the service is up, then the
+// key, the model, the balance, and the limits.
 func (m *Model) judge(now time.Time, c Call) Verdict {
 	if kind, down := m.outage(now, c); down {
 		return m.verdict(kind)
 	}
-	if kind, away := m.turnAway(c); away {
+	if kind, rejected := m.rejection(c); rejected {
 		return m.verdict(kind)
 	}
-	fault := m.fault(c)
+	fault := m.drawFault(c)
 	if fault == BadRequest || fault == Overloaded {
 		return m.verdict(fault)
 	}
@@ -94,8 +94,8 @@ func (m *Model) judge(now time.Time, c Call) Verdict {
 	return m.admit(now, c, fault)
 }
 
-// admit takes from both gauges or from none. A call once charged may still
-// meet the fault that was drawn for it.
+// admit charges a call to both gauges, or refuses it and charges none. A charged call may still meet
+// the fault that was drawn for it.
 func (m *Model) admit(now time.Time, c Call, fault Kind) Verdict {
 	if wait, dim := m.wait(now, c); wait > 0 {
 		return m.refuse(now, wait, dim)
@@ -107,7 +107,7 @@ func (m *Model) admit(now time.Time, c Call, fault Kind) Verdict {
 	return m.withQuota(now, m.verdict(fault))
 }
 
-// outage returns the kind of such a call that arrives now, and false if no outage meets it.
+// outage returns the kind of a call that arrives during an outage, and false if there is none now.
 func (m *Model) outage(now time.Time, c Call) (Kind, bool) {
 	since := now.Sub(m.start)
 	for _, o := range m.cfg.Outages {
@@ -128,9 +128,9 @@ func (m *Model) outage(now time.Time, c Call) (Kind, bool) {
 	return "", false
 }
 
-// turnAway returns the kind of a call that is refused for its key, its body, its model, or a spent
-// balance; false for any other. Such a call draws no fault and is not charged.
-func (m *Model) turnAway(c Call) (Kind, bool) {
+// rejection returns the kind of a call that is refused for its key, body or model, or for a spent
+// balance; false for any other call. A rejected call draws no fault and is not charged.
+func (m *Model) rejection(c Call) (Kind, bool) {
 	switch {
 	case m.hasNoKey(c):
 		return Unauthorized, true
@@ -149,25 +149,26 @@ func (m *Model) hasNoKey(c Call) bool {
 	return c.Keyless || len(m.cfg.Keys) > 0 && !slices.Contains(m.cfg.Keys, c.Key)
 }
 
-// fault draws once over all rates, so that their sum is the share of calls that meet any fault.
-func (m *Model) fault(c Call) Kind {
-	r, u := m.cfg.Errors, m.chance.uniform()
+// drawFault returns the fault that a call meets, Accepted if none. It draws once for all rates, so that
+// their sum is the share of calls with a fault.
+func (m *Model) drawFault(c Call) Kind {
+	rates, draw := m.cfg.Errors, m.chance.uniform()
 	for _, f := range [...]struct {
 		rate float64
 		kind Kind
 	}{
-		{r.Server500, ServerError},
-		{r.Overloaded503, Overloaded},
-		{r.BadRequest400, BadRequest},
-		{r.Reset, ResetByPeer},
-		{r.Hang, Hung},
-		{r.Truncated, Truncated},
-		{r.Malformed200, Malformed},
-		{r.StreamError, StreamError},
-		{r.StreamSilent, StreamSilent},
+		{rates.Server500, ServerError},
+		{rates.Overloaded503, Overloaded},
+		{rates.BadRequest400, BadRequest},
+		{rates.Reset, ResetByPeer},
+		{rates.Hang, Hung},
+		{rates.Truncated, Truncated},
+		{rates.Malformed200, Malformed},
+		{rates.StreamError, StreamError},
+		{rates.StreamSilent, StreamSilent},
 	} {
-		if u >= f.rate {
-			u -= f.rate
+		if draw >= f.rate {
+			draw -= f.rate
 			continue
 		}
 		if !c.Stream && (f.kind == StreamError || f.kind == StreamSilent) {
@@ -211,6 +212,7 @@ func (m *Model) withQuota(now time.Time, v Verdict) Verdict {
 	return v
 }
 
+// verdict returns the verdict for a kind, with a latency drawn for it.
 func (m *Model) verdict(k Kind) Verdict {
 	return Verdict{
 		Status:  k.Status(),
@@ -240,7 +242,7 @@ func roundUp(d, unit time.Duration) time.Duration {
 }
 
 // Books returns a copy of the counts. With TrackIDs it copies one entry for each ID.
-func (m *Model) Books() Books { return m.books.copy() }
+func (m *Model) Books() Books { return m.books.snapshot() }
 
 // Abandon records that the caller of an accepted call left before its answer:
 // the call stays charged, and its ID counts as not answered.
@@ -266,14 +268,15 @@ func (c *chance) uniform() float64 {
 	return float64(c.source.Uint64()>>11) / (1 << 53)
 }
 
-// lognormal draws by Box and Muller; 1−u keeps the logarithm from zero.
+// lognormal draws a latency from a lognormal distribution, by the method of Box and Muller. 1−u keeps
+// zero out of the logarithm.
 func (c *chance) lognormal(l Latency) time.Duration {
 	if l.Median == 0 || l.Sigma == 0 {
 		return min(l.Median, l.Max)
 	}
 	normal := math.Sqrt(-2*math.Log(1-c.uniform())) * math.Cos(2*math.Pi*c.uniform())
-	d := float64(l.Median) * math.Exp(l.Sigma*normal)
-	return time.Duration(min(d, float64(l.Max)))
+	drawn := float64(l.Median) * math.Exp(l.Sigma*normal)
+	return time.Duration(min(drawn, float64(l.Max)))
 }
 
 // epsilon is the part of a unit that summed fractions may be short of a whole.
@@ -306,7 +309,7 @@ func newGauge(c Config, perMinute float64, start time.Time) gauge {
 	return g
 }
 
-// setLimit keeps the level. A gauge that was unlimited begins full.
+// setLimit changes the limit of a gauge and keeps its level. A gauge that was unlimited begins full.
 func (g *gauge) setLimit(perMinute float64) {
 	wasUnlimited := g.perMinute == 0
 	g.perMinute = perMinute
@@ -328,15 +331,15 @@ func (g *gauge) over(d time.Duration) float64 {
 
 // advance fills the gauge up to now. A clock that went back fills nothing.
 func (g *gauge) advance(now time.Time) {
-	d := now.Sub(g.at)
+	elapsed := now.Sub(g.at)
 	if g.window > 0 {
-		d = d.Truncate(g.window)
+		elapsed = elapsed.Truncate(g.window)
 	}
-	if d <= 0 {
+	if elapsed <= 0 {
 		return
 	}
-	g.level = min(g.depth, g.level+g.over(d))
-	g.at = g.at.Add(d)
+	g.level = min(g.depth, g.level+g.over(elapsed))
+	g.at = g.at.Add(elapsed)
 }
 
 // wait returns the time from now until the cost can be taken; 0 is at once. The gauge

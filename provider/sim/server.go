@@ -74,7 +74,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header()[name] = values
 	}
 	if a.flow != nil {
-		a.flow.pour(w)
+		a.flow.writeTo(w)
 		return
 	}
 	w.Header().Set("Content-Length", strconv.Itoa(len(a.Body)))
@@ -118,7 +118,7 @@ func (s *Server) respond(r *http.Request) (answer, error) {
 	case e.Aim == face.List:
 		return whole(s.listModels(r, e), nil)
 	case e.Aim == face.Misuse:
-		return whole(s.misuse(r, e.Allow))
+		return whole(s.wrongMethod(r, e.Allow))
 	}
 	return whole(s.fault(http.StatusNotFound, r), nil)
 }
@@ -133,18 +133,18 @@ func (s *Server) stamp() face.Stamp {
 	return face.Stamp{Now: s.clock.Now(), Serial: s.served}
 }
 
-// marked puts on an answer the headers that every answer has.
-func (s *Server) marked(r *http.Request, a face.Reply, stamp face.Stamp) face.Reply {
+// withMarks puts on an answer the headers that every answer has.
+func (s *Server) withMarks(r *http.Request, a face.Reply, stamp face.Stamp) face.Reply {
 	s.cfg.Face.Mark(a.Header, r, stamp)
 	return a
 }
 
 func (s *Server) fault(status int, r *http.Request) face.Reply {
 	stamp := s.stamp()
-	return s.marked(r, s.cfg.Face.Fault(status, r, stamp), stamp)
+	return s.withMarks(r, s.cfg.Face.Fault(status, r, stamp), stamp)
 }
 
-func (s *Server) misuse(r *http.Request, allow string) (face.Reply, error) {
+func (s *Server) wrongMethod(r *http.Request, allow string) (face.Reply, error) {
 	a := s.fault(http.StatusMethodNotAllowed, r)
 	a.Header.Set("Allow", allow)
 	return a, nil
@@ -153,7 +153,7 @@ func (s *Server) misuse(r *http.Request, allow string) (face.Reply, error) {
 // inspect answers requests that no real provider has: they are neither charged nor counted.
 func (s *Server) inspect(r *http.Request) (face.Reply, error) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		return s.misuse(r, http.MethodGet)
+		return s.wrongMethod(r, http.MethodGet)
 	}
 	body := []byte(`{"status":"ok"}`)
 	if r.URL.Path == "/sim/books" {
@@ -162,39 +162,41 @@ func (s *Server) inspect(r *http.Request) (face.Reply, error) {
 			return face.Reply{}, err
 		}
 	}
-	return s.marked(r, face.JSON(http.StatusOK, body), s.stamp()), nil
+	return s.withMarks(r, face.JSON(http.StatusOK, body), s.stamp()), nil
 }
 
+// showBooks returns the books as JSON. They contain IDs and bodies only if the query asks for them.
 func (s *Server) showBooks(asked url.Values) ([]byte, error) {
-	b := s.Books()
+	books := s.Books()
 	if !asked.Has("ids") {
-		b.Answered = nil
+		books.Answered = nil
 	}
 	if !asked.Has("bodies") {
-		b.Bodies = nil
+		books.Bodies = nil
 	}
-	body, err := json.Marshal(b)
+	body, err := json.Marshal(books)
 	return append(body, '\n'), err
 }
 
-// listModels answers a request for the list of models. Only a caller with a key gets it. The books do not have such requests.
-func (s *Server) listModels(r *http.Request, e face.Errand) face.Reply {
-	stamp, req := s.stamp(), s.cfg.Face.Read(r, e, "")
+// listModels answers a request for the list of models. Only a caller with a key gets the list. The
+// books do not count such requests.
+func (s *Server) listModels(r *http.Request, errand face.Errand) face.Reply {
+	stamp, req := s.stamp(), s.cfg.Face.Read(r, errand, "")
 	names := s.cfg.Models
 	if len(names) == 0 {
 		names = []string{"sim"}
 	}
-	a := face.JSON(http.StatusOK, s.cfg.Face.Models(names, stamp))
+	reply := face.JSON(http.StatusOK, s.cfg.Face.Models(names, stamp))
 	if s.model.hasNoKey(req.Call()) {
-		a = req.Refuse(Verdict{Kind: Unauthorized, Status: Unauthorized.Status()}, stamp)
+		reply = req.Refuse(Verdict{Kind: Unauthorized, Status: Unauthorized.Status()}, stamp)
 	}
-	return s.marked(r, a, stamp)
+	return s.withMarks(r, reply, stamp)
 }
 
 // call handles a call of the model. A body that is too long or breaks off is not judged, and is not
 // in the books. An accepted call whose caller leaves before the answer is due is booked as
 // abandoned. A stream is returned when its first piece is due.
-func (s *Server) call(r *http.Request, e face.Errand) (answer, error) {
+func (s *Server) call(r *http.Request, errand face.Errand) (answer, error) {
 	body, err := readBody(r)
 	if errors.Is(err, errTooLong) {
 		return whole(s.fault(http.StatusRequestEntityTooLarge, r), nil)
@@ -202,42 +204,43 @@ func (s *Server) call(r *http.Request, e face.Errand) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	req := s.cfg.Face.Read(r, e, body)
-	c := req.Call()
-	c.ID = identify(r, body)
+	req := s.cfg.Face.Read(r, errand, body)
+	call := req.Call()
+	call.ID = identify(r, body)
 	if s.cfg.TrackBodies {
-		c.Body = sha256.Sum256([]byte(body))
+		call.Body = sha256.Sum256([]byte(body))
 	}
-	v, judged := s.decide(c)
-	if c.Stream && flows(v.Kind) {
-		return s.stream(r, req, c, v, judged)
+	verdict, judged := s.decide(call)
+	if call.Stream && flows(verdict.Kind) {
+		return s.stream(r, req, call, verdict, judged)
 	}
-	if err := s.wait(r.Context(), v); err != nil {
-		s.abandon(c, v)
+	if err := s.wait(r.Context(), verdict); err != nil {
+		s.abandon(call, verdict)
 		return answer{}, err
 	}
-	if v.Reset {
+	if verdict.Reset {
 		return answer{}, errReset
 	}
 	stamp := s.stamp()
-	stamp.Judged, stamp.Took, stamp.ID = judged, stamp.Now.Sub(judged), c.ID
-	return whole(s.marked(r, compose(req, v, stamp), stamp), nil)
+	stamp.Judged, stamp.Took, stamp.ID = judged, stamp.Now.Sub(judged), call.ID
+	return whole(s.withMarks(r, compose(req, verdict, stamp), stamp), nil)
 }
 
-// compose puts a verdict into the words of a face. Reset and Hung have none.
+// compose returns the reply of a face for a verdict, with its headers. There is none for a reset or a
+// call that hangs.
 func compose(req face.Request, v Verdict, stamp face.Stamp) face.Reply {
-	var a face.Reply
+	var reply face.Reply
 	switch v.Kind {
 	case Accepted, Truncated, StreamError, StreamSilent:
-		a = req.Answer(stamp)
-		a.Cut = v.Kind == Truncated
+		reply = req.Answer(stamp)
+		reply.Cut = v.Kind == Truncated
 	case Malformed:
-		a = face.Garbled(stamp.ID, req.Refuse(v, stamp))
+		reply = face.Garbled(stamp.ID, req.Refuse(v, stamp))
 	default:
-		a = req.Refuse(v, stamp)
+		reply = req.Refuse(v, stamp)
 	}
-	req.Tell(a.Header, v, stamp)
-	return a
+	req.Tell(reply.Header, v, stamp)
+	return reply
 }
 
 // decide reads the clock under the lock, so that the model's time never goes
@@ -249,18 +252,19 @@ func (s *Server) decide(c Call) (Verdict, time.Time) {
 	return s.model.Decide(now, c), now
 }
 
-func (s *Server) abandon(c Call, v Verdict) {
-	if v.Kind != Accepted {
+// abandon books an accepted call as abandoned.
+func (s *Server) abandon(call Call, verdict Verdict) {
+	if verdict.Kind != Accepted {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.model.Abandon(c)
+	s.model.Abandon(call)
 }
 
 // wait waits for the call's latency, or until the caller leaves.
-func (s *Server) wait(ctx context.Context, v Verdict) error {
-	if v.Hang {
+func (s *Server) wait(ctx context.Context, verdict Verdict) error {
+	if verdict.Hang {
 		closing, _ := ctx.Value(closingKey{}).(<-chan struct{})
 		select {
 		case <-ctx.Done():
@@ -269,10 +273,10 @@ func (s *Server) wait(ctx context.Context, v Verdict) error {
 			return errClosing
 		}
 	}
-	if v.Latency <= 0 {
+	if verdict.Latency <= 0 {
 		return context.Cause(ctx)
 	}
-	timer := s.clock.NewTimer(v.Latency)
+	timer := s.clock.NewTimer(verdict.Latency)
 	defer timer.Stop()
 	select {
 	case <-timer.Chan():
@@ -298,13 +302,13 @@ func readBody(r *http.Request) (string, error) {
 	if r.ContentLength > MaxBody {
 		return "", errTooLong
 	}
-	var b bytes.Buffer
-	b.Grow(int(min(max(r.ContentLength, 0), foreseen)) + bytes.MinRead)
-	n, err := b.ReadFrom(io.LimitReader(r.Body, MaxBody+1))
+	var read bytes.Buffer
+	read.Grow(int(min(max(r.ContentLength, 0), foreseen)) + bytes.MinRead)
+	n, err := read.ReadFrom(io.LimitReader(r.Body, MaxBody+1))
 	if n > MaxBody {
 		return "", errTooLong
 	}
-	return b.String(), err
+	return read.String(), err
 }
 
 // identify returns the identity of an item, which stays the same when the item comes again: its
@@ -337,24 +341,24 @@ type flow struct {
 	rest   []byte // of the piece that is being read
 }
 
-// stream words an answer at once and returns when its first piece is due.
-func (s *Server) stream(r *http.Request, req face.Request, c Call, v Verdict, judged time.Time) (answer, error) {
+// stream returns a streamed answer when its first piece is due. The whole answer is made at once.
+func (s *Server) stream(r *http.Request, req face.Request, call Call, verdict Verdict, judged time.Time) (answer, error) {
 	stamp := s.stamp()
-	stamp.Judged, stamp.Took, stamp.ID = judged, v.Latency, c.ID
-	a := s.marked(r, compose(req, v, stamp), stamp)
-	f := &flow{server: s, ctx: r.Context(), call: c, kind: v.Kind, begun: judged, pieces: a.Pieces}
-	f.gap = v.Latency / time.Duration(max(1, len(f.pieces)))
-	if half := len(f.pieces) / 2; v.Kind != Accepted {
-		f.pieces = f.pieces[:half]
+	stamp.Judged, stamp.Took, stamp.ID = judged, verdict.Latency, call.ID
+	a := s.withMarks(r, compose(req, verdict, stamp), stamp)
+	answered := &flow{server: s, ctx: r.Context(), call: call, kind: verdict.Kind, begun: judged, pieces: a.Pieces}
+	answered.gap = verdict.Latency / time.Duration(max(1, len(answered.pieces)))
+	if half := len(answered.pieces) / 2; verdict.Kind != Accepted {
+		answered.pieces = answered.pieces[:half]
 	}
-	if v.Kind == StreamError {
-		f.pieces = append(f.pieces, a.Failure)
+	if verdict.Kind == StreamError {
+		answered.pieces = append(answered.pieces, a.Failure)
 	}
-	if err := f.wait(); err != nil {
-		f.leave()
+	if err := answered.wait(); err != nil {
+		answered.release()
 		return answer{}, err
 	}
-	return answer{a, f}, nil
+	return answer{a, answered}, nil
 }
 
 // wait returns when the next piece is due, or with an error when the caller has left.
@@ -369,7 +373,7 @@ func (f *flow) wait() error {
 func (f *flow) next() ([]byte, error) {
 	if len(f.pieces) > 0 {
 		if err := f.wait(); err != nil {
-			f.leave()
+			f.release()
 			return nil, err
 		}
 		piece := f.pieces[0]
@@ -387,17 +391,17 @@ func (f *flow) next() ([]byte, error) {
 	}
 }
 
-// leave notes that the caller left before the end of an answer.
-func (f *flow) leave() {
+// release notes that the caller left before the end of an answer.
+func (f *flow) release() {
 	if len(f.pieces) > 0 {
 		f.server.abandon(f.call, Verdict{Kind: f.kind})
 	}
 	f.pieces = nil
 }
 
-// pour sends the pieces over a socket, each as soon as it is due.
-func (f *flow) pour(w http.ResponseWriter) {
-	defer f.leave()
+// writeTo sends the pieces over a socket, each as soon as it is due.
+func (f *flow) writeTo(w http.ResponseWriter) {
+	defer f.release()
 	out := http.NewResponseController(w)
 	for {
 		piece, err := f.next()
@@ -417,7 +421,7 @@ func (f *flow) pour(w http.ResponseWriter) {
 	}
 }
 
-// Read is for a caller in process.
+// Read reads the stream as a body, for a caller in the same process.
 func (f *flow) Read(p []byte) (int, error) {
 	if len(f.rest) == 0 {
 		var err error
@@ -432,6 +436,6 @@ func (f *flow) Read(p []byte) (int, error) {
 
 // Close ends the stream for a caller in process.
 func (f *flow) Close() error {
-	f.leave()
+	f.release()
 	return nil
 }

@@ -14,9 +14,9 @@ type Face struct{}
 
 // The doors through which a request came.
 const (
-	own    = "own"    // Anthropic's
-	cloud  = "cloud"  // another's, with the path below /anthropic
-	vertex = "vertex" // Google's
+	ownDoor    = "own"    // Anthropic's
+	cloudDoor  = "cloud"  // another's, with the path below /anthropic
+	vertexDoor = "vertex" // Google's
 )
 
 // Name returns the dialect's name.
@@ -29,14 +29,14 @@ func (Face) Base() string { return "" }
 func (Face) Find(r *http.Request) face.Errand {
 	switch r.URL.Path {
 	case "/v1/messages":
-		return face.Errand{Aim: face.Ask, Operation: own}.ByMethod(r, http.MethodPost)
+		return face.Errand{Aim: face.Ask, Operation: ownDoor}.ByMethod(r, http.MethodPost)
 	case "/anthropic/v1/messages":
-		return face.Errand{Aim: face.Ask, Operation: cloud}.ByMethod(r, http.MethodPost)
+		return face.Errand{Aim: face.Ask, Operation: cloudDoor}.ByMethod(r, http.MethodPost)
 	case "/v1/models":
-		return face.Errand{Aim: face.List, Operation: own}.ByMethod(r, http.MethodGet)
+		return face.Errand{Aim: face.List, Operation: ownDoor}.ByMethod(r, http.MethodGet)
 	}
 	if model, ok := vertexModel(r.URL.Path); ok {
-		return face.Errand{Aim: face.Ask, Operation: vertex, Model: model}.ByMethod(r, http.MethodPost)
+		return face.Errand{Aim: face.Ask, Operation: vertexDoor, Model: model}.ByMethod(r, http.MethodPost)
 	}
 	return face.Errand{}
 }
@@ -54,7 +54,7 @@ func vertexModel(path string) (string, bool) {
 // Read reads a body as Anthropic does.
 func (Face) Read(r *http.Request, e face.Errand, body string) face.Request {
 	req := &request{door: e.Operation, key: face.Bearer(r.Header)} // Vertex has Bearer alone
-	if e.Operation != vertex {
+	if e.Operation != vertexDoor {
 		req.key = cmp.Or(r.Header.Get("X-Api-Key"), req.key)
 	}
 	req.Model = e.Model

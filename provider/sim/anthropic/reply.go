@@ -90,47 +90,49 @@ func (r *request) refuseKey() string {
 	return "invalid x-api-key"
 }
 
+// refusal returns Anthropic's error object. An error also has the header that tells clients whether to
+// try again.
 func refusal(status int, kind, message string, s face.Stamp) face.Reply {
-	a := face.JSON(status, fmt.Appendf(nil, `{"type":"error","error":{"type":%s,"message":%s},"request_id":%s}`,
+	reply := face.JSON(status, fmt.Appendf(nil, `{"type":"error","error":{"type":%s,"message":%s},"request_id":%s}`,
 		face.Quote(kind), face.Quote(message), face.Quote(requestID(s))))
 	if status >= http.StatusBadRequest {
-		again := status == http.StatusConflict || status == http.StatusTooManyRequests || status >= http.StatusInternalServerError
-		a.Header["X-Should-Retry"] = []string{strconv.FormatBool(again)}
+		retryable := status == http.StatusConflict || status == http.StatusTooManyRequests || status >= http.StatusInternalServerError
+		reply.Header["X-Should-Retry"] = []string{strconv.FormatBool(retryable)}
 	}
-	return a
+	return reply
 }
 
 // limitMessage returns a message with the figure of the limit, unless the server is terse.
 func limitMessage(v face.Verdict) string {
-	q := v.Requests
+	quota := v.Requests
 	if v.Dimension == face.Tokens {
-		q = v.Tokens
+		quota = v.Tokens
 	}
 	if v.Terse {
 		return "This request would exceed your account's rate limit. Please try again later."
 	}
 	return fmt.Sprintf("This request would exceed your organization's rate limit of %s %s per minute (org: %s). For details, refer to: https://docs.claude.com/en/api/rate-limits.",
-		face.Grouped(q.Limit), v.Dimension, organization)
+		face.Grouped(quota.Limit), v.Dimension, organization)
 }
 
 // Tell sets anthropic-ratelimit-*, except at the doors of others, who have no such headers.
 func (r *request) Tell(h http.Header, v face.Verdict, s face.Stamp) {
 	v.TellWait(h, v.RetryAfterMS)
-	if v.HasHeaders && r.door == own {
+	if v.HasHeaders && r.door == ownDoor {
 		addQuota(h, "Requests", v.Requests, s)
 		addQuota(h, "Tokens", v.Tokens, s)
 	}
 }
 
 // addQuota adds the headers of one gauge. A reset is an instant, in whole seconds rounded up.
-func addQuota(h http.Header, dim string, q face.Quota, s face.Stamp) {
-	if q.Limit == 0 {
+func addQuota(h http.Header, dim string, quota face.Quota, s face.Stamp) {
+	if quota.Limit == 0 {
 		return
 	}
 	name := "Anthropic-Ratelimit-" + dim
-	reset := s.Judged.Add(q.Reset + time.Second - 1).Truncate(time.Second)
-	h[name+"-Limit"] = []string{face.Whole(q.Limit)}
-	h[name+"-Remaining"] = []string{face.Whole(q.Remaining)}
+	reset := s.Judged.Add(quota.Reset + time.Second - 1).Truncate(time.Second)
+	h[name+"-Limit"] = []string{face.Whole(quota.Limit)}
+	h[name+"-Remaining"] = []string{face.Whole(quota.Remaining)}
 	h[name+"-Reset"] = []string{reset.UTC().Format(time.RFC3339)}
 }
 
@@ -139,9 +141,9 @@ func addQuota(h http.Header, dim string, q face.Quota, s face.Stamp) {
 func Stream(answer []byte, s face.Stamp) face.Reply {
 	whole := gjson.ParseBytes(answer)
 	usage, written := whole.Get("usage"), whole.Get("usage.output_tokens").Raw
-	begun := strings.Replace(usage.Raw, `"output_tokens":`+written, `"output_tokens":1`, 1)
+	startUsage := strings.Replace(usage.Raw, `"output_tokens":`+written, `"output_tokens":1`, 1)
 	pieces := [][]byte{event("message_start", `"message":{"id":%s,"type":"message","role":"assistant","model":%s,"content":[],`+
-		`"stop_reason":null,"stop_sequence":null,"usage":%s}`, whole.Get("id").Raw, whole.Get("model").Raw, begun)}
+		`"stop_reason":null,"stop_sequence":null,"usage":%s}`, whole.Get("id").Raw, whole.Get("model").Raw, startUsage)}
 	for i, block := range whole.Get("content").Array() {
 		pieces = append(pieces, blockEvents(i, block)...)
 	}
@@ -149,10 +151,10 @@ func Stream(answer []byte, s face.Stamp) face.Reply {
 		event("message_delta", `"delta":{"stop_reason":%s,"stop_sequence":%s},"usage":{"output_tokens":%s}`,
 			whole.Get("stop_reason").Raw, whole.Get("stop_sequence").Raw, written),
 		event("message_stop", "")...))
-	a := face.Stream(face.EventStream+"; charset=utf-8", pieces,
+	reply := face.Stream(face.EventStream+"; charset=utf-8", pieces,
 		event("error", `"error":{"type":"overloaded_error","message":"Overloaded"},"request_id":"%s"`, requestID(s)))
-	a.Header["Cache-Control"] = []string{"no-cache"}
-	return a
+	reply.Header["Cache-Control"] = []string{"no-cache"}
+	return reply
 }
 
 // event returns an event whose type repeats its name.
@@ -166,22 +168,22 @@ func event(name, format string, args ...any) []byte {
 
 // blockEvents returns the pieces of one block: its text or thoughts, and at the end of thoughts
 // their signature. A ping follows the first start, as in Anthropic's examples.
-func blockEvents(place int, block gjson.Result) (pieces [][]byte) {
+func blockEvents(index int, block gjson.Result) (pieces [][]byte) {
 	kind := block.Get("type").Str
-	word, signature := kind, "" // the field has the name of the type
+	field, signature := kind, "" // the field has the name of the type
 	if kind == "thinking" {
 		signature = `,"signature":""`
 	}
-	start := event("content_block_start", `"index":%d,"content_block":{"type":"%s","%s":""%s}`, place, kind, word, signature)
-	if place == 0 {
+	start := event("content_block_start", `"index":%d,"content_block":{"type":"%s","%s":""%s}`, index, kind, field, signature)
+	if index == 0 {
 		start = append(start, event("ping", "")...)
 	}
 	pieces = append(pieces, start)
-	for _, token := range face.Split(block.Get(word).Str) {
-		pieces = append(pieces, event("content_block_delta", `"index":%d,"delta":{"type":"%s_delta","%s":%s}`, place, kind, word, face.Quote(token)))
+	for _, token := range face.Split(block.Get(field).Str) {
+		pieces = append(pieces, event("content_block_delta", `"index":%d,"delta":{"type":"%s_delta","%s":%s}`, index, kind, field, face.Quote(token)))
 	}
 	if signature != "" {
-		pieces = append(pieces, event("content_block_delta", `"index":%d,"delta":{"type":"signature_delta","signature":%s}`, place, block.Get("signature").Raw))
+		pieces = append(pieces, event("content_block_delta", `"index":%d,"delta":{"type":"signature_delta","signature":%s}`, index, block.Get("signature").Raw))
 	}
-	return append(pieces, event("content_block_stop", `"index":%d`, place))
+	return append(pieces, event("content_block_stop", `"index":%d`, index))
 }

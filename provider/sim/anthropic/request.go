@@ -41,7 +41,7 @@ func (r *request) read(version, body string) {
 		r.oversize = true
 		r.Complain("", tooLargeMessage)
 	}
-	if r.door != vertex {
+	if r.door != vertexDoor {
 		r.checkVersion(version)
 	}
 	if !gjson.Valid(body) {
@@ -49,13 +49,13 @@ func (r *request) read(version, body string) {
 		return
 	}
 	root := gjson.Parse(body)
-	if flaw, flawed := form(r.door, version).Check(root); flawed {
-		r.Complain(complaint(flaw))
+	if flaw, flawed := formFor(r.door, version).Check(root); flawed {
+		r.Complain(complaintOf(flaw))
 	}
 	if !root.IsObject() {
 		return
 	}
-	r.take(root)
+	r.readFields(root)
 	r.checkTurns(root.Get("messages"))
 }
 
@@ -68,9 +68,9 @@ func (r *request) checkVersion(version string) {
 	}
 }
 
-// take reads the parts that an answer needs.
-func (r *request) take(root gjson.Result) {
-	if r.door != vertex {
+// readFields reads the fields that the answer depends on, and charges the prompt.
+func (r *request) readFields(root gjson.Result) {
+	if r.door != vertexDoor {
 		r.Model = root.Get("model").String()
 	}
 	r.MaxTokens = max(0, root.Get("max_tokens").Num)
@@ -84,7 +84,7 @@ func (r *request) take(root gjson.Result) {
 		return true
 	})
 	r.stream = root.Get("stream").Bool()
-	r.cacheChars = cached(root)
+	r.cacheChars = cacheChars(root)
 }
 
 // chargeBlocks charges blocks that are not text by their length as JSON: tools, their use and results.
@@ -106,9 +106,9 @@ func (r *request) chargeBlocks(blocks gjson.Result) {
 // the result of Anthropic's rule for a picture of 1000 × 750.
 const pageChars = 4000
 
-// cached counts the characters up to the last text that is marked for the cache, in the
+// cacheChars counts the characters up to the last text that is marked for the cache, in the
 // order in which Anthropic reads them: system, then messages.
-func cached(root gjson.Result) (marked int) {
+func cacheChars(root gjson.Result) (marked int) {
 	chars := 0
 	count := func(content gjson.Result) {
 		if !content.IsArray() {
@@ -131,22 +131,22 @@ func cached(root gjson.Result) (marked int) {
 	return marked
 }
 
-// checkTurns finds flaws that no form describes.
+// checkTurns complains of flaws in the turns that no form describes.
 func (r *request) checkTurns(turns gjson.Result) {
-	place, last := 0, int(turns.Get("#").Num)-1
+	index, last := 0, int(turns.Get("#").Num)-1
 	turns.ForEach(func(_, turn gjson.Result) bool {
 		content := turn.Get("content")
 		switch {
-		case place == 0 && turn.Get("role").Str == "assistant":
+		case index == 0 && turn.Get("role").Str == "assistant":
 			r.Complain("messages", `messages: first message must use the "user" role`)
 		case content.Type == gjson.String && content.Str == "", content.IsArray() && content.Get("#").Num == 0:
-			if place < last || turn.Get("role").Str == "user" {
-				r.Complain("messages", fmt.Sprintf("messages.%d: all messages must have non-empty content except for the optional final assistant message", place))
+			if index < last || turn.Get("role").Str == "user" {
+				r.Complain("messages", fmt.Sprintf("messages.%d: all messages must have non-empty content except for the optional final assistant message", index))
 			}
 		case content.IsArray() && hasEmptyText(content):
 			r.Complain("messages", "messages: text content blocks must be non-empty")
 		}
-		place++
+		index++
 		return r.Complaint == ""
 	})
 }
@@ -159,8 +159,8 @@ func hasEmptyText(content gjson.Result) (empty bool) {
 	return empty
 }
 
-// complaint words a flaw as Anthropic's validation does.
-func complaint(f face.Flaw) (path, message string) {
+// complaintOf returns the path of a flaw, and the message in the words of Anthropic's validation.
+func complaintOf(f face.Flaw) (path, message string) {
 	steps := make([]string, len(f.Path))
 	for i, step := range f.Path {
 		steps[i] = step.Name
@@ -243,20 +243,21 @@ var sampling = fields("temperature", share, "top_p", share, "top_k", integer)
 
 // The forms of a whole request.
 var (
-	older  = whole([]string{"model", "max_tokens", "messages"}, base, sampling, fields("model", text))
-	newer  = whole([]string{"model", "max_tokens", "messages"}, base, fields("model", text))
-	atGCP  = face.Form{Is: face.String, Words: []string{vertexVersion}}
-	google = whole([]string{"anthropic_version", "max_tokens", "messages"}, base, sampling, fields("anthropic_version", atGCP))
+	oldForm    = whole([]string{"model", "max_tokens", "messages"}, base, sampling, fields("model", text))
+	newForm    = whole([]string{"model", "max_tokens", "messages"}, base, fields("model", text))
+	atGCP      = face.Form{Is: face.String, Words: []string{vertexVersion}}
+	vertexForm = whole([]string{"anthropic_version", "max_tokens", "messages"}, base, sampling, fields("anthropic_version", atGCP))
 )
 
-func form(door, version string) face.Form {
+// formFor returns the form of bodies at a door, by the version of the API.
+func formFor(door, version string) face.Form {
 	switch {
-	case door == vertex:
-		return google
+	case door == vertexDoor:
+		return vertexForm
 	case version == noSampling:
-		return newer
+		return newForm
 	}
-	return older
+	return oldForm
 }
 
 func whole(need []string, parts ...map[string]face.Form) face.Form {

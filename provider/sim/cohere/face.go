@@ -80,8 +80,8 @@ type request struct {
 // maxTexts is the largest number of texts in one call of embeddings.
 const maxTexts = 96
 
-// uses are the purposes for which texts may be embedded.
-var uses = []string{"search_document", "search_query", "classification", "clustering"}
+// purposes are the purposes for which texts may be embedded.
+var purposes = []string{"search_document", "search_query", "classification", "clustering"}
 
 // read reads a body; it returns for any body. It ignores unknown fields.
 func (r *request) read(body string) {
@@ -114,10 +114,12 @@ func (r *request) readRerank(root gjson.Result) {
 	}
 }
 
+// readEmbed reads a request for embeddings. It complains of a missing purpose and of too few or too
+// many texts.
 func (r *request) readEmbed(root gjson.Result) {
 	r.addTexts(root.Get("texts"))
 	switch {
-	case !slices.Contains(uses, root.Get("input_type").Str):
+	case !slices.Contains(purposes, root.Get("input_type").Str):
 		r.Complain("input_type", "invalid request: valid input_type must be provided with the provided model")
 	case len(r.Texts) == 0:
 		r.Complain("texts", "invalid request: at least one of texts, images and inputs must be provided")
@@ -174,7 +176,7 @@ func (r *request) Refuse(v face.Verdict, s face.Stamp) face.Reply {
 	const broken = "internal server error"
 	switch v.Kind {
 	case face.RateLimited, face.TooLarge:
-		return refusal(http.StatusTooManyRequests, limited(v), s)
+		return refusal(http.StatusTooManyRequests, limitMessage(v), s)
 	case face.InsufficientQuota:
 		return refusal(http.StatusTooManyRequests, "You are using a Trial key, which is limited to 1000 API calls / month.", s)
 	case face.Unauthorized:
@@ -194,8 +196,8 @@ func (r *request) Refuse(v face.Verdict, s face.Stamp) face.Reply {
 	return refusal(http.StatusInternalServerError, broken, s)
 }
 
-// limited returns a message with the figure of the limit, unless the server is terse.
-func limited(v face.Verdict) string {
+// limitMessage returns a message with the figure of the limit, unless the server is terse.
+func limitMessage(v face.Verdict) string {
 	switch {
 	case v.Terse:
 		return "too many requests"

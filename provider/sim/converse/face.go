@@ -36,6 +36,7 @@ const (
 	invoke   = "/invoke"
 )
 
+// modelOf returns the id of the model in a path of the operation, false if the path is another.
 func modelOf(path, operation string) (string, bool) {
 	rest, ok := strings.CutPrefix(path, "/model/")
 	id, found := strings.CutSuffix(rest, operation)
@@ -96,9 +97,9 @@ func (r *request) readKey(h http.Header) {
 
 // accessKey reads "Credential=KEY/DATE/REGION/bedrock/aws4_request, SignedHeaders=a;b,
 // Signature=HEX". why is not empty if a part is missing or is for something else.
-func accessKey(words string, h http.Header) (key, why string) {
+func accessKey(parameters string, h http.Header) (key, why string) {
 	parts := map[string]string{}
-	for word := range strings.SplitSeq(words, ",") {
+	for word := range strings.SplitSeq(parameters, ",") {
 		name, value, _ := strings.Cut(strings.TrimSpace(word), "=")
 		parts[name] = value
 	}
@@ -112,8 +113,8 @@ func accessKey(words string, h http.Header) (key, why string) {
 	}
 	// An access key has no slash in it: the scope follows the first slash.
 	key, scope, _ := strings.Cut(parts["Credential"], "/")
-	at := strings.Split(scope, "/")
-	if len(at) != 4 || at[2] != "bedrock" || at[3] != "aws4_request" {
+	scopeParts := strings.Split(scope, "/")
+	if len(scopeParts) != 4 || scopeParts[2] != "bedrock" || scopeParts[3] != "aws4_request" {
 		return "", "Credential should be scoped to correct service: 'bedrock'. "
 	}
 	if headers := ";" + parts["SignedHeaders"] + ";"; !strings.Contains(headers, ";host;") {

@@ -14,15 +14,15 @@ import (
 
 // Call charges the tokens that are read and the most that may be written.
 func (r *request) Call() face.Call {
-	most := r.MaxTokens
+	maxOutput := r.MaxTokens
 	switch {
 	case r.operation == invoke:
-		most = 0
-	case most == 0:
-		most = defaultMax
+		maxOutput = 0
+	case maxOutput == 0:
+		maxOutput = defaultMax
 	}
 	return face.Call{
-		Tokens: most + float64(r.Read()),
+		Tokens: maxOutput + float64(r.Read()),
 		Key:    r.key, Keyless: r.unsigned != "", Model: r.Model, Invalid: r.Complaint != "", Stream: r.operation == stream,
 	}
 }
@@ -55,9 +55,9 @@ func fault(status int, name, message string) face.Reply {
 	if message != "" {
 		body = fmt.Appendf(nil, `{"message":%s}`, face.Quote(message))
 	}
-	a := face.JSON(status, body)
-	a.Header["X-Amzn-Errortype"] = []string{name + ":http://internal.amazon.com/coral/com.amazon.bedrock/"}
-	return a
+	reply := face.JSON(status, body)
+	reply.Header["X-Amzn-Errortype"] = []string{name + ":http://internal.amazon.com/coral/com.amazon.bedrock/"}
+	return reply
 }
 
 // Refuse returns one of Bedrock's exceptions.
@@ -65,7 +65,7 @@ func (r *request) Refuse(v face.Verdict, _ face.Stamp) face.Reply {
 	const invalid = "ValidationException"
 	switch v.Kind {
 	case face.RateLimited, face.TooLarge, face.InsufficientQuota:
-		return fault(http.StatusTooManyRequests, "ThrottlingException", throttled(v))
+		return fault(http.StatusTooManyRequests, "ThrottlingException", throttleMessage(v))
 	case face.Unauthorized:
 		return r.refuseKey()
 	case face.ModelNotFound:
@@ -83,8 +83,9 @@ func (r *request) Refuse(v face.Verdict, _ face.Stamp) face.Reply {
 	return fault(http.StatusInternalServerError, "InternalServerException", "The system encountered an unexpected error during processing. Try your request again.")
 }
 
-// throttled names no figure: Bedrock never does. Its spent balance is a day's quota.
-func throttled(v face.Verdict) string {
+// throttleMessage returns the message of a throttle. Like Bedrock's it has no figures. A spent balance
+// is a day's quota there.
+func throttleMessage(v face.Verdict) string {
 	switch {
 	case v.Kind == face.InsufficientQuota:
 		return "Too many tokens per day, please wait before trying again."
@@ -94,6 +95,7 @@ func throttled(v face.Verdict) string {
 	return "Too many requests, please wait before trying again."
 }
 
+// refuseKey returns the exception for a key or a signature that is missing, incomplete or wrong.
 func (r *request) refuseKey() face.Reply {
 	switch {
 	case r.unsigned == noToken:

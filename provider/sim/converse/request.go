@@ -51,24 +51,24 @@ func (r *request) read(body string) {
 	r.Turns(messages, "content")
 }
 
-// checkTurns finds flaws that no form describes, in Bedrock's words.
+// checkTurns complains, in Bedrock's words, of flaws in the turns that no form describes.
 func (r *request) checkTurns(messages gjson.Result) {
-	place, last := 0, ""
+	index, last := 0, ""
 	messages.ForEach(func(_, turn gjson.Result) bool {
 		role := turn.Get("role").Str
 		switch {
-		case place == 0 && role == "assistant":
+		case index == 0 && role == "assistant":
 			r.Complain("messages", "A conversation must start with a user message. Try again with a conversation that starts with a user message.")
 		case role == last:
 			r.Complain("messages", "A conversation must alternate between user and assistant roles. Make sure the conversation alternates between user and assistant roles and try again.")
 		case turn.Get("content.#").Num == 0:
-			r.Complain("messages", fmt.Sprintf("The content field in the Message object at messages.%d is empty. Add a ContentBlock object to the content field and try again.", place))
+			r.Complain("messages", fmt.Sprintf("The content field in the Message object at messages.%d is empty. Add a ContentBlock object to the content field and try again.", index))
 		}
-		r.checkBlocks(place, turn.Get("content"))
-		place, last = place+1, role
+		r.checkBlocks(index, turn.Get("content"))
+		index, last = index+1, role
 		return r.Complaint == ""
 	})
-	if place == 0 {
+	if index == 0 {
 		r.Complain("messages", "A conversation must start with a user message. Try again with a conversation that starts with a user message.")
 	}
 }
@@ -76,25 +76,26 @@ func (r *request) checkTurns(messages gjson.Result) {
 // checkBlocks finds the first flaw in the blocks of a turn, and charges the blocks without text.
 // Texts are charged elsewhere, by Turns.
 func (r *request) checkBlocks(turn int, content gjson.Result) {
-	place := 0
+	index := 0
 	content.ForEach(func(_, block gjson.Result) bool {
 		// at is the path of the block, as Bedrock prints it.
-		at := fmt.Sprintf("messages.%d.content.%d", turn, place)
+		path := fmt.Sprintf("messages.%d.content.%d", turn, index)
 		text := block.Get("text")
 		switch {
-		case members(block) != 1:
-			r.Complain(at, fmt.Sprintf("The ContentBlock object at %s must set exactly one of the following keys: text, image, toolUse, toolResult, document, video, cachePoint, reasoningContent.", at))
+		case memberCount(block) != 1:
+			r.Complain(path, fmt.Sprintf("The ContentBlock object at %s must set exactly one of the following keys: text, image, toolUse, toolResult, document, video, cachePoint, reasoningContent.", path))
 		case text.Exists() && strings.TrimSpace(text.Str) == "":
-			r.Complain(at, fmt.Sprintf("The text field in the ContentBlock object at %s is blank. Add text to the text field, and try again.", at))
+			r.Complain(path, fmt.Sprintf("The text field in the ContentBlock object at %s is blank. Add text to the text field, and try again.", path))
 		case !text.Exists():
 			r.chargeBlock(block)
 		}
-		place++
+		index++
 		return r.Complaint == ""
 	})
 }
 
-func members(block gjson.Result) (n int) {
+// memberCount returns the number of members that are not null.
+func memberCount(block gjson.Result) (n int) {
 	block.ForEach(func(_, v gjson.Result) bool {
 		if v.Type != gjson.Null {
 			n++
@@ -120,29 +121,29 @@ func (r *request) chargeBlock(block gjson.Result) {
 	})
 }
 
-// complainOf words a flaw as AWS's validation does.
-func (r *request) complainOf(f face.Flaw) {
-	path := member(f.Path)
-	fails := fmt.Sprintf("1 validation error detected: Value %s at '%s' failed to satisfy constraint: ", excerpt(f.Value), path)
-	switch f.What {
+// complainOf complains of a flaw in the words of AWS's validation.
+func (r *request) complainOf(flaw face.Flaw) {
+	path := awsPath(flaw.Path)
+	prefix := fmt.Sprintf("1 validation error detected: Value %s at '%s' failed to satisfy constraint: ", excerpt(flaw.Value), path)
+	switch flaw.What {
 	case face.Unknown:
 		r.Complain(path, fmt.Sprintf("Malformed input request: #: extraneous key [%s] is not permitted, please reformat your input and try again.", path))
 	case face.WrongType:
 		r.unreadable = true
-		r.Complain(path, fmt.Sprintf("%s can not be converted to %s", jsonType(f.Value), typeWords.Of(f.Form.Is)))
+		r.Complain(path, fmt.Sprintf("%s can not be converted to %s", jsonType(flaw.Value), typeWords.Of(flaw.Form.Is)))
 	case face.Missing:
-		r.Complain(path, fails+"Member must not be null")
+		r.Complain(path, prefix+"Member must not be null")
 	case face.WrongWord:
-		r.Complain(path, fails+"Member must satisfy enum value set: ["+strings.Join(f.Form.Words, ", ")+"]")
+		r.Complain(path, prefix+"Member must satisfy enum value set: ["+strings.Join(flaw.Form.Words, ", ")+"]")
 	case face.TooSmall:
-		r.Complain(path, fails+fmt.Sprintf("Member must have value greater than or equal to %g", f.Form.Least))
+		r.Complain(path, prefix+fmt.Sprintf("Member must have value greater than or equal to %g", flaw.Form.Least))
 	default:
-		r.Complain(path, fails+fmt.Sprintf("Member must have value less than or equal to %g", f.Form.Most))
+		r.Complain(path, prefix+fmt.Sprintf("Member must have value less than or equal to %g", flaw.Form.Most))
 	}
 }
 
-// member returns a path in AWS's form: places begin with one.
-func member(steps []face.Step) string {
+// awsPath returns a path in AWS's form, in which the first element of a list is 1.member.
+func awsPath(steps []face.Step) string {
 	words := make([]string, len(steps))
 	for i, step := range steps {
 		words[i] = step.Name
@@ -209,18 +210,18 @@ func (r *request) isTitan() bool { return strings.Contains(r.Model, "titan") }
 
 // vectors returns an answer of InvokeModel. A header holds the number of tokens read.
 func (r *request) vectors(s face.Stamp) face.Reply {
-	var b []byte
+	var body []byte
 	if r.isTitan() {
 		vector := face.AppendVector(nil, r.First())
-		b = fmt.Appendf(nil, `{"embedding":%s,"embeddingsByType":{"float":%[1]s},"inputTextTokenCount":%d}`, vector, r.Read())
+		body = fmt.Appendf(nil, `{"embedding":%s,"embeddingsByType":{"float":%[1]s},"inputTextTokenCount":%d}`, vector, r.Read())
 	} else {
-		b = fmt.Appendf(nil, `{"id":"%s","embeddings":{"float":[`, s.ID)
-		b = face.Each(b, r.Texts, func(b []byte, _ int, text string) []byte { return face.AppendVector(b, text) })
-		b = append(b, `]},"response_type":"embeddings_by_type"}`...)
+		body = fmt.Appendf(nil, `{"id":"%s","embeddings":{"float":[`, s.ID)
+		body = face.Each(body, r.Texts, func(body []byte, _ int, text string) []byte { return face.AppendVector(body, text) })
+		body = append(body, `]},"response_type":"embeddings_by_type"}`...)
 	}
-	a := face.JSON(http.StatusOK, b)
-	a.Header["X-Amzn-Bedrock-Input-Token-Count"] = []string{strconv.Itoa(r.Read())}
-	return a
+	reply := face.JSON(http.StatusOK, body)
+	reply.Header["X-Amzn-Bedrock-Input-Token-Count"] = []string{strconv.Itoa(r.Read())}
+	return reply
 }
 
 var (

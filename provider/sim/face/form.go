@@ -90,17 +90,17 @@ func (f Form) Check(v gjson.Result) (Flaw, bool) {
 
 // check sets flaw to the first flaw in v, which is at path; without a flaw it changes nothing. It
 // copies the path, whose memory serves for the values after v.
-func (f Form) check(v gjson.Result, path []Step, flaw *Flaw) {
-	if what := f.mistake(v); what != NoMistake {
-		*flaw = Flaw{Path: slices.Clone(path), What: what, Form: f, Value: v}
+func (f Form) check(value gjson.Result, path []Step, flaw *Flaw) {
+	if what := f.mistakeIn(value); what != NoMistake {
+		*flaw = Flaw{Path: slices.Clone(path), What: what, Form: f, Value: value}
 		return
 	}
 	switch {
-	case v.IsObject() && f.Fields != nil:
-		f.checkFields(v, path, flaw)
-	case v.IsArray() && f.Items != nil:
+	case value.IsObject() && f.Fields != nil:
+		f.checkFields(value, path, flaw)
+	case value.IsArray() && f.Items != nil:
 		place := 0
-		v.ForEach(func(_, item gjson.Result) bool {
+		value.ForEach(func(_, item gjson.Result) bool {
 			f.Items.check(item, append(path, Step{Place: place}), flaw)
 			place++
 			return flaw.What == NoMistake
@@ -110,48 +110,49 @@ func (f Form) check(v gjson.Result, path []Step, flaw *Flaw) {
 
 // checkFields checks the fields of an object in the order in which they come. Missing ones are
 // looked for last, and null counts as missing.
-func (f Form) checkFields(v gjson.Result, path []Step, flaw *Flaw) {
-	had := map[string]bool{}
-	v.ForEach(func(key, value gjson.Result) bool {
-		name, below := key.String(), append(path, Step{Name: key.String()})
+func (f Form) checkFields(object gjson.Result, path []Step, flaw *Flaw) {
+	seen := map[string]bool{}
+	object.ForEach(func(key, value gjson.Result) bool {
+		name, fieldPath := key.String(), append(path, Step{Name: key.String()})
 		if f.Spell != nil {
 			name = f.Spell(name)
 		}
 		field, known := f.Fields[name]
 		if !known {
-			*flaw = Flaw{Path: slices.Clone(below), What: Unknown, Value: value}
+			*flaw = Flaw{Path: slices.Clone(fieldPath), What: Unknown, Value: value}
 			return false
 		}
 		if value.Type != gjson.Null {
-			had[name] = true
-			field.check(value, below, flaw)
+			seen[name] = true
+			field.check(value, fieldPath, flaw)
 		}
 		return flaw.What == NoMistake
 	})
 	for _, name := range f.Need {
-		if flaw.What == NoMistake && !had[name] {
+		if flaw.What == NoMistake && !seen[name] {
 			*flaw = Flaw{Path: slices.Clone(append(path, Step{Name: name})), What: Missing, Form: f.Fields[name]}
 		}
 	}
 }
 
-// mistake checks the value itself, and nothing in it.
-func (f Form) mistake(v gjson.Result) Mistake {
-	is := typeOf(v)
-	if f.Is != 0 && f.Is&is == 0 {
+// mistakeIn returns the mistake in the type, the word or the size of a value. It does not look at the
+// fields or items in the value.
+func (f Form) mistakeIn(value gjson.Result) Mistake {
+	valueType := typeOf(value)
+	if f.Is != 0 && f.Is&valueType == 0 {
 		return WrongType
 	}
-	if is == String && f.Words != nil && !slices.Contains(f.Words, v.Str) {
+	if valueType == String && f.Words != nil && !slices.Contains(f.Words, value.Str) {
 		return WrongWord
 	}
 	size, counts := 0.0, f.Most > f.Least || f.Least > 0
 	switch {
 	case !counts:
 		return NoMistake
-	case is == Array:
-		size = v.Get("#").Num
-	case is&(Number|Integer) != 0:
-		size = v.Num
+	case valueType == Array:
+		size = value.Get("#").Num
+	case valueType&(Number|Integer) != 0:
+		size = value.Num
 	default:
 		return NoMistake
 	}
@@ -166,19 +167,19 @@ func (f Form) mistake(v gjson.Result) Mistake {
 
 // typeOf returns the types of a value, none for null. A whole number is both a Number and an
 // Integer.
-func typeOf(v gjson.Result) Type {
+func typeOf(value gjson.Result) Type {
 	switch {
-	case v.IsObject():
+	case value.IsObject():
 		return Object
-	case v.IsArray():
+	case value.IsArray():
 		return Array
-	case v.Type == gjson.String:
+	case value.Type == gjson.String:
 		return String
-	case v.IsBool():
+	case value.IsBool():
 		return Bool
-	case v.Type == gjson.Number && v.Num == math.Trunc(v.Num) && !math.IsInf(v.Num, 0):
+	case value.Type == gjson.Number && value.Num == math.Trunc(value.Num) && !math.IsInf(value.Num, 0):
 		return Integer | Number
-	case v.Type == gjson.Number:
+	case value.Type == gjson.Number:
 		return Number
 	}
 	return 0

@@ -75,7 +75,7 @@ func addressOf(path string) (a address, ok bool) {
 	return a, err == nil && (slices.Contains([]string{generate, stream, embed}, a.operation) || !a.vertex && a.operation == embedBatch)
 }
 
-// Find knows both addresses.
+// Find knows the paths of AI Studio and of Vertex.
 func (Face) Find(r *http.Request) face.Errand {
 	a, ok := addressOf(r.URL.EscapedPath())
 	switch {

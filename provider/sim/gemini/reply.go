@@ -34,7 +34,7 @@ func (r *request) Answer(s face.Stamp) face.Reply {
 		b := face.Each([]byte(`{"embeddings":[`), r.Texts, func(b []byte, _ int, text string) []byte { return appendVector(b, text) })
 		return answer(http.StatusOK, r.appendRead(append(b, ']')))
 	}
-	whole := r.generated(s)
+	whole := r.candidateBody(s)
 	if r.operation == stream {
 		return r.streamed(whole)
 	}
@@ -50,9 +50,9 @@ func appendVector(b []byte, text string) []byte {
 	return append(face.AppendVector(append(b, `{"values":`...), text), '}')
 }
 
-// generated returns a candidate and its usage. The model's thoughts stand before the answer,
+// candidateBody returns a candidate and its usage. The model's thoughts stand before the answer,
 // marked, and are counted separately from it.
-func (r *request) generated(s face.Stamp) []byte {
+func (r *request) candidateBody(s face.Stamp) []byte {
 	text, whole := r.Write(r.First())
 	finish := "STOP"
 	if !whole {
@@ -66,21 +66,21 @@ func (r *request) generated(s face.Stamp) []byte {
 		thoughts = fmt.Sprintf(`"thoughtsTokenCount":%d,`, face.TokensOf(len(thinking)))
 		total += face.TokensOf(len(thinking))
 	}
-	b := fmt.Appendf(make([]byte, 0, 1024), `{"candidates":[{"content":{"parts":[%s{"text":%s}],"role":"model"},"finishReason":"%s"`,
+	body := fmt.Appendf(make([]byte, 0, 1024), `{"candidates":[{"content":{"parts":[%s{"text":%s}],"role":"model"},"finishReason":"%s"`,
 		thought, face.Quote(text), finish)
 	if !r.vertex {
-		b = append(b, `,"index":0`...)
+		body = append(body, `,"index":0`...)
 	}
-	b = fmt.Appendf(b, `}],"usageMetadata":{"promptTokenCount":%d,"candidatesTokenCount":%d,%s"totalTokenCount":%d,`+
+	body = fmt.Appendf(body, `}],"usageMetadata":{"promptTokenCount":%d,"candidatesTokenCount":%d,%s"totalTokenCount":%d,`+
 		`"promptTokensDetails":[{"modality":"TEXT","tokenCount":%[1]d}]`, read, written, thoughts, total)
 	if r.vertex {
-		b = fmt.Appendf(b, `,"trafficType":"ON_DEMAND","candidatesTokensDetails":[{"modality":"TEXT","tokenCount":%d}]`, written)
+		body = fmt.Appendf(body, `,"trafficType":"ON_DEMAND","candidatesTokensDetails":[{"modality":"TEXT","tokenCount":%d}]`, written)
 	}
-	b = fmt.Appendf(b, `},"modelVersion":%s,`, face.Quote(r.Model))
+	body = fmt.Appendf(body, `},"modelVersion":%s,`, face.Quote(r.Model))
 	if r.vertex {
-		b = fmt.Appendf(b, `"createTime":"%s",`, s.Now.UTC().Format(time.RFC3339Nano))
+		body = fmt.Appendf(body, `"createTime":"%s",`, s.Now.UTC().Format(time.RFC3339Nano))
 	}
-	return fmt.Appendf(b, `"responseId":"%s-%x"}`, s.ID, s.Serial)
+	return fmt.Appendf(body, `"responseId":"%s-%x"}`, s.ID, s.Serial)
 }
 
 // streamed turns a whole answer into chunks of its own form: thoughts and text token by token.
@@ -88,14 +88,14 @@ func (r *request) generated(s face.Stamp) []byte {
 func (r *request) streamed(answer []byte) face.Reply {
 	whole := gjson.ParseBytes(answer)
 	usage, candidate := whole.Get("usageMetadata"), whole.Get("candidates.0")
-	tail := fmt.Sprintf(`"modelVersion":%s,`, whole.Get("modelVersion").Raw)
+	commonMembers := fmt.Sprintf(`"modelVersion":%s,`, whole.Get("modelVersion").Raw)
 	if created := whole.Get("createTime"); created.Exists() {
-		tail += fmt.Sprintf(`"createTime":%s,`, created.Raw)
+		commonMembers += fmt.Sprintf(`"createTime":%s,`, created.Raw)
 	}
-	tail += `"responseId":` + whole.Get("responseId").Raw
-	place := "" // of the only candidate: AI Studio names it, Vertex does not
+	commonMembers += `"responseId":` + whole.Get("responseId").Raw
+	indexMember := "" // of the only candidate: AI Studio names it, Vertex does not
 	if candidate.Get("index").Exists() {
-		place = `,"index":0`
+		indexMember = `,"index":0`
 	}
 	var chunks []string
 	written := map[bool]int{} // tokens of thoughts, and of text
@@ -113,16 +113,18 @@ func (r *request) streamed(answer []byte) face.Reply {
 				counts, finish = usage.Raw, fmt.Sprintf(`,"finishReason":%s`, candidate.Get("finishReason").Raw)
 			}
 			chunks = append(chunks, fmt.Sprintf(`{"candidates":[{"content":{"parts":[{"text":%s%s}],"role":"model"}%s%s}],"usageMetadata":%s,%s}`,
-				face.Quote(token), mark, finish, place, counts, tail))
+				face.Quote(token), mark, finish, indexMember, counts, commonMembers))
 		}
 	}
 	failure := strings.TrimSpace(string(fault(http.StatusServiceUnavailable, unavailable, overloaded).Body))
 	if r.sse {
-		return events(chunks, failure)
+		return eventStream(chunks, failure)
 	}
-	return listed(chunks, failure)
+	return listStream(chunks, failure)
 }
 
+// countsSoFar returns the usage in a chunk before the last one. written holds the tokens so far, of
+// thoughts under true and of text under false.
 func (r *request) countsSoFar(usage gjson.Result, written map[bool]int) string {
 	if r.vertex {
 		return `{"trafficType":"ON_DEMAND"}`
@@ -135,8 +137,8 @@ func (r *request) countsSoFar(usage gjson.Result, written map[bool]int) string {
 		read, written[false], thoughts, read+written[false]+written[true], usage.Get("promptTokensDetails").Raw)
 }
 
-// events returns chunks as server-sent events, whose lines Google ends as HTTP does.
-func events(chunks []string, failure string) face.Reply {
+// eventStream returns chunks as server-sent events, whose lines Google ends as HTTP does.
+func eventStream(chunks []string, failure string) face.Reply {
 	event := func(data string) []byte { return []byte("data: " + data + "\r\n\r\n") }
 	var pieces [][]byte
 	for _, chunk := range chunks {
@@ -145,8 +147,8 @@ func events(chunks []string, failure string) face.Reply {
 	return face.Stream(face.EventStream, pieces, event(failure))
 }
 
-// listed returns chunks as one JSON list.
-func listed(chunks []string, failure string) face.Reply {
+// listStream returns chunks as one JSON list.
+func listStream(chunks []string, failure string) face.Reply {
 	var pieces [][]byte
 	for i, chunk := range chunks {
 		before := ",\r\n"
@@ -177,7 +179,7 @@ const typePrefix = `{"@type":"type.googleapis.com/google.rpc.`
 
 // fault returns Google's error object. Details are JSON; empty ones are left out.
 func fault(status int, word, message string, details ...string) face.Reply {
-	b := fmt.Appendf(nil, `{"error":{"code":%d,"message":%s,"status":"%s"`, status, face.Quote(message), word)
+	body := fmt.Appendf(nil, `{"error":{"code":%d,"message":%s,"status":"%s"`, status, face.Quote(message), word)
 	list := ""
 	for _, d := range details {
 		if d != "" {
@@ -185,16 +187,16 @@ func fault(status int, word, message string, details ...string) face.Reply {
 		}
 	}
 	if list != "" {
-		b = fmt.Appendf(b, `,"details":[%s]`, list[1:])
+		body = fmt.Appendf(body, `,"details":[%s]`, list[1:])
 	}
-	return answer(status, append(b, `}}`...))
+	return answer(status, append(body, `}}`...))
 }
 
 // Refuse returns Google's error object, in AI Studio's words or Vertex'.
 func (r *request) Refuse(v face.Verdict, _ face.Stamp) face.Reply {
 	switch v.Kind {
 	case face.RateLimited, face.TooLarge:
-		return r.exhausted(v)
+		return r.exhaustedError(v)
 	case face.InsufficientQuota:
 		return r.noBalance()
 	case face.Unauthorized:
@@ -217,8 +219,9 @@ func (r *request) broken() face.Reply {
 	return fault(http.StatusInternalServerError, internal, "An internal error has occurred. Please retry or report in https://developers.generativeai.google/guide/troubleshooting")
 }
 
-// exhausted names the quota and the wait at AI Studio; Vertex names neither.
-func (r *request) exhausted(v face.Verdict) face.Reply {
+// exhaustedError returns the error for an exhausted limit. That of AI Studio names the quota and the
+// wait, and that of Vertex names neither.
+func (r *request) exhaustedError(v face.Verdict) face.Reply {
 	const status = http.StatusTooManyRequests
 	if r.vertex {
 		return fault(status, resourceExhausted, "Resource exhausted. Please try again later. Please refer to https://cloud.google.com/vertex-ai/generative-ai/docs/error-code-429 for more details.")
@@ -239,7 +242,7 @@ func (r *request) exhausted(v face.Verdict) face.Reply {
 	return fault(status, resourceExhausted, message, quota, help, wait)
 }
 
-// quotaFailure says which quota was hit, and how large it is.
+// quotaFailure returns the message and the detail that name the exhausted quota and its size.
 func (r *request) quotaFailure(v face.Verdict) (message, detail string) {
 	metric, id, limit := "generate_requests_per_model", "GenerateRequestsPerMinutePerProjectPerModel", v.Requests.Limit
 	if v.Dimension == face.Tokens {
@@ -268,6 +271,7 @@ func (r *request) noBalance() face.Reply {
 	return fault(http.StatusTooManyRequests, resourceExhausted, "Your prepayment credits are depleted. Please go to AI Studio at https://ai.studio/projects to manage your project and billing.")
 }
 
+// refuseKey returns the error for a key that is missing or wrong, in the words of the address.
 func (r *request) refuseKey() face.Reply {
 	switch {
 	case r.vertex:

@@ -38,16 +38,16 @@ func (r *request) read(body string) {
 	}
 	switch r.operation {
 	case embed:
-		r.takeText(root)
+		r.readText(root)
 	case embedBatch:
-		r.takeTexts(field(root, "requests"))
+		r.readTexts(fieldOf(root, "requests"))
 	default:
-		r.takeTurns(root)
+		r.readTurns(root)
 	}
 }
 
-// field finds a field by either spelling; of several the last counts.
-func field(object gjson.Result, name string) (value gjson.Result) {
+// fieldOf returns the field of that name, in either spelling. Of several the last counts.
+func fieldOf(object gjson.Result, name string) (value gjson.Result) {
 	object.ForEach(func(key, v gjson.Result) bool {
 		if camel(key.Str) == name {
 			value = v
@@ -57,24 +57,24 @@ func field(object gjson.Result, name string) (value gjson.Result) {
 	return value
 }
 
-func (r *request) takeText(root gjson.Result) {
-	content := field(root, "content")
+func (r *request) readText(root gjson.Result) {
+	content := fieldOf(root, "content")
 	if !content.IsObject() {
 		r.Complain("content", "* EmbedContentRequest.content: contents is not specified\n")
 	}
 	r.Add(face.TextOf(content.Get("parts")))
 }
 
-// takeTexts reads the requests of a batch, one text each. It complains of a batch that is empty or
+// readTexts reads the requests of a batch, one text each. It complains of a batch that is empty or
 // too long.
-func (r *request) takeTexts(requests gjson.Result) {
+func (r *request) readTexts(requests gjson.Result) {
 	count := 0
-	requests.ForEach(func(_, one gjson.Result) bool {
+	requests.ForEach(func(_, item gjson.Result) bool {
 		if count++; count > maxEmbeds {
 			r.Complain("requests", fmt.Sprintf("* BatchEmbedContentsRequest.requests: at most %d requests can be in one batch\n", maxEmbeds))
 			return false
 		}
-		r.takeText(one)
+		r.readText(item)
 		return true
 	})
 	if count == 0 {
@@ -82,14 +82,14 @@ func (r *request) takeTexts(requests gjson.Result) {
 	}
 }
 
-// takeTurns reads a request for content. It charges the system instruction, the tools and all
+// readTurns reads a request for content. It charges the system instruction, the tools and all
 // turns; the last turn of the user's is answered.
-func (r *request) takeTurns(root gjson.Result) {
-	contents, config := field(root, "contents"), field(root, "generationConfig")
-	r.MaxTokens = max(0, field(config, "maxOutputTokens").Num)
-	r.thinks = field(field(config, "thinkingConfig"), "includeThoughts").Bool()
-	r.Charge(face.TextOf(field(root, "systemInstruction").Get("parts")))
-	if tools := field(root, "tools"); tools.IsArray() {
+func (r *request) readTurns(root gjson.Result) {
+	contents, config := fieldOf(root, "contents"), fieldOf(root, "generationConfig")
+	r.MaxTokens = max(0, fieldOf(config, "maxOutputTokens").Num)
+	r.thinks = fieldOf(fieldOf(config, "thinkingConfig"), "includeThoughts").Bool()
+	r.Charge(face.TextOf(fieldOf(root, "systemInstruction").Get("parts")))
+	if tools := fieldOf(root, "tools"); tools.IsArray() {
 		r.Charge(tools.Raw)
 	}
 	if contents.Get("#").Num == 0 {
@@ -97,27 +97,27 @@ func (r *request) takeTurns(root gjson.Result) {
 	}
 	r.checkTurns(contents)
 	r.Turns(contents, "parts")
-	if n := field(config, "candidateCount").Num; n > 1 {
+	if n := fieldOf(config, "candidateCount").Num; n > 1 {
 		r.Complain("generation_config.candidate_count", "Multiple candidates is not enabled for this model")
 	}
 }
 
-// checkTurns finds flaws that no form describes. A turn without a role is the user's only if it
-// is alone.
+// checkTurns complains of flaws in the turns that no form describes, and charges their parts. A turn
+// without a role is the user's only if it is alone.
 func (r *request) checkTurns(contents gjson.Result) {
-	place, turns := 0, contents.Get("#").Num
+	index, turns := 0, contents.Get("#").Num
 	contents.ForEach(func(_, turn gjson.Result) bool {
 		switch role := turn.Get("role").Str; {
 		case role != "user" && role != "model" && role != "function" && (role != "" || turns > 1 && r.vertex):
 			r.Complain("contents", "Please use a valid role: user, model.")
 		case turn.Get("parts.#").Num == 0:
-			r.Complain("contents", fmt.Sprintf("* GenerateContentRequest.contents[%d].parts: contents.parts must not be empty.\n", place))
+			r.Complain("contents", fmt.Sprintf("* GenerateContentRequest.contents[%d].parts: contents.parts must not be empty.\n", index))
 		}
 		turn.Get("parts").ForEach(func(_, part gjson.Result) bool {
 			r.chargePart(part)
 			return true
 		})
-		place++
+		index++
 		return r.Complaint == ""
 	})
 }
@@ -125,6 +125,7 @@ func (r *request) checkTurns(contents gjson.Result) {
 // picture is the charge for a picture or file, in characters: Gemini's 258 tokens.
 const picture = 4 * 258
 
+// chargePart charges a part without text: media as a page, calls and results by their length as JSON.
 func (r *request) chargePart(part gjson.Result) {
 	part.ForEach(func(key, v gjson.Result) bool {
 		switch camel(key.Str) {
@@ -137,9 +138,9 @@ func (r *request) chargePart(part gjson.Result) {
 	})
 }
 
-// complainOf words a flaw as Google's parser of JSON does, and keeps its details.
+// complainOf complains of a flaw in the words of Google's parser of JSON, and keeps its details.
 func (r *request) complainOf(f face.Flaw) {
-	path, name := spell(f.Path)
+	path, name := googlePath(f.Path)
 	switch {
 	case f.What == face.Unknown:
 		text := fmt.Sprintf("Invalid JSON payload received. Unknown name %q", name)
@@ -148,18 +149,18 @@ func (r *request) complainOf(f face.Flaw) {
 		}
 		r.Complain(path, text+": Cannot find field.")
 	case f.What == face.WrongType:
-		r.Complain(path, fmt.Sprintf("Invalid value at '%s' (%s), %s", join(path, name), typeWords.Of(f.Form.Is), face.Excerpt(f.Value.Raw)))
+		r.Complain(path, fmt.Sprintf("Invalid value at '%s' (%s), %s", joinPath(path, name), typeWords.Of(f.Form.Is), face.Excerpt(f.Value.Raw)))
 	case f.Form.Is == face.Array:
-		r.Complain(path, fmt.Sprintf("* GenerateContentRequest.%s: the number of %s must not exceed %g.\n", join(path, name), name, f.Form.Most))
+		r.Complain(path, fmt.Sprintf("* GenerateContentRequest.%s: the number of %s must not exceed %g.\n", joinPath(path, name), name, f.Form.Most))
 	default:
-		r.Complain(path, fmt.Sprintf("* GenerateContentRequest.%s: %s must be in the range [%g, %g].\n", join(path, name), name, f.Form.Least, f.Form.Most))
+		r.Complain(path, fmt.Sprintf("* GenerateContentRequest.%s: %s must be in the range [%g, %g].\n", joinPath(path, name), name, f.Form.Least, f.Form.Most))
 	}
 	r.detail = fmt.Sprintf(`{"@type":"type.googleapis.com/google.rpc.BadRequest","fieldViolations":[{"field":%s,"description":%s}]}`,
 		face.Quote(path), face.Quote(r.Complaint))
 }
 
-// spell writes a path as Google does, its last step apart: generation_config, contents[0].
-func spell(steps []face.Step) (path, last string) {
+// googlePath returns a path as Google writes it, such as contents[0], and its last name apart.
+func googlePath(steps []face.Step) (path, last string) {
 	for i, step := range steps {
 		switch {
 		case step.Name == "":
@@ -167,13 +168,14 @@ func spell(steps []face.Step) (path, last string) {
 		case i == len(steps)-1:
 			last = step.Name
 		default:
-			path = join(path, snake(step.Name))
+			path = joinPath(path, snake(step.Name))
 		}
 	}
 	return path, last
 }
 
-func join(path, name string) string {
+// joinPath returns the path of a field below another path, in Google's spelling.
+func joinPath(path, name string) string {
 	switch {
 	case path == "":
 		return snake(name)

@@ -42,6 +42,7 @@ func (Face) Find(r *http.Request) face.Errand {
 	return errand(r.URL.Path, "").ByMethod(r, methodOf(r.URL.Path))
 }
 
+// errand returns the errand of a call of an operation, an empty one if the operation is unknown.
 func errand(operation, model string) face.Errand {
 	switch operation {
 	case chat, completions, embeddings, responses, moderations, rerank, messages:
@@ -69,9 +70,9 @@ func (Face) Read(r *http.Request, e face.Errand, body string) face.Request {
 		req.keyless = req.key == ""
 	}
 	if e.Model != "" {
-		req.Model, req.deployed = e.Model, true
+		req.Model, req.modelInPath = e.Model, true
 	}
-	req.peek(body)
+	req.readBody(body)
 	return req
 }
 
@@ -157,6 +158,7 @@ func azureError(status int, code, message string) face.Reply {
 	return face.JSON(status, fmt.Appendf(nil, `{"error":{"code":%s,"message":%s}}`, face.Quote(code), face.Quote(message)))
 }
 
+// azureFault answers a request that reaches no operation, in Azure's words.
 func azureFault(status int) face.Reply {
 	switch status {
 	case http.StatusMethodNotAllowed:
@@ -180,12 +182,13 @@ func (r *request) refuseAsAzure(v face.Verdict) face.Reply {
 	case face.Overloaded:
 		return azureError(http.StatusServiceUnavailable, "503", "The service is temporarily unable to process your request. Please try again later.")
 	case face.ServerError:
-		return azureError(http.StatusInternalServerError, "InternalServerError", fallen)
+		return azureError(http.StatusInternalServerError, "InternalServerError", serverErrorText)
 	}
 	return face.JSON(v.Status, r.errorBody(v))
 }
 
-// azureLimit names the gauge, and the wait if the verdict has one.
+// azureLimit returns the message for an exhausted limit. It names the gauge, and the wait if the
+// verdict has one.
 func (r *request) azureLimit(v face.Verdict) string {
 	gauge := "call"
 	if v.Dimension == face.Tokens {
@@ -204,7 +207,7 @@ func (r *request) Tell(h http.Header, v face.Verdict, _ face.Stamp) {
 	if !v.HasHeaders {
 		return
 	}
-	spelling := spell
+	spelling := formatReset
 	if r.azure {
 		spelling = azureReset
 	}
@@ -214,18 +217,18 @@ func (r *request) Tell(h http.Header, v face.Verdict, _ face.Stamp) {
 
 // addQuota takes the canonical spelling, which Header.Set would compute at
 // each call.
-func addQuota(h http.Header, dim string, q face.Quota, spell func(time.Duration) string) {
-	if q.Limit == 0 {
+func addQuota(h http.Header, dim string, quota face.Quota, spell func(time.Duration) string) {
+	if quota.Limit == 0 {
 		return
 	}
-	h["X-Ratelimit-Limit-"+dim] = []string{face.Whole(q.Limit)}
-	h["X-Ratelimit-Remaining-"+dim] = []string{face.Whole(q.Remaining)}
-	h["X-Ratelimit-Reset-"+dim] = []string{spell(q.Reset)}
+	h["X-Ratelimit-Limit-"+dim] = []string{face.Whole(quota.Limit)}
+	h["X-Ratelimit-Remaining-"+dim] = []string{face.Whole(quota.Remaining)}
+	h["X-Ratelimit-Reset-"+dim] = []string{spell(quota.Reset)}
 }
 
-// spell returns a duration as OpenAI prints it, in milliseconds rounded up: 12ms,
+// formatReset returns a duration as OpenAI prints it, in milliseconds rounded up: 12ms,
 // 1s, 6m0s.
-func spell(d time.Duration) string {
+func formatReset(d time.Duration) string {
 	const ms = time.Millisecond
 	return ((d + ms - 1) / ms * ms).String()
 }
@@ -243,9 +246,9 @@ func errorBody(message, kind, param, code string) []byte {
 }
 
 const (
-	invalidRequest = "invalid_request_error"
-	fallen         = "The server had an error while processing your request. Sorry about that!"
-	refusalMessage = "The simulated provider was told to refuse this request."
+	invalidRequest  = "invalid_request_error"
+	serverErrorText = "The server had an error while processing your request. Sorry about that!"
+	refusalMessage  = "The simulated provider was told to refuse this request."
 )
 
 // Refuse returns OpenAI's error object, or Azure's.
@@ -279,26 +282,26 @@ func (r *request) errorBody(v face.Verdict) []byte {
 	case face.Malformed:
 		return errorBody("The upstream gave no answer.", "server_error", "", "")
 	default:
-		return errorBody(fallen, "server_error", "", "")
+		return errorBody(serverErrorText, "server_error", "", "")
 	}
 }
 
 // limitMessage returns OpenAI's wording, which clients parse: Used is the limit
 // less the remainder, rounded up as the remainder is rounded down.
 func (r *request) limitMessage(v face.Verdict) string {
-	q, requested, short := v.Requests, 1.0, "RPM"
+	quota, requested, unit := v.Requests, 1.0, "RPM"
 	if v.Dimension == face.Tokens {
-		q, requested, short = v.Tokens, r.charge(), "TPM"
+		quota, requested, unit = v.Tokens, r.charge(), "TPM"
 	}
-	on := fmt.Sprintf("for %s in organization org-sim on %s per min (%s): Limit %s", r.Model, v.Dimension, short, face.Whole(q.Limit))
+	details := fmt.Sprintf("for %s in organization org-sim on %s per min (%s): Limit %s", r.Model, v.Dimension, unit, face.Whole(quota.Limit))
 	if v.Kind == face.TooLarge {
 		return fmt.Sprintf("Request too large %s, Requested %s. The input or output tokens must be reduced in order to run successfully. Visit https://platform.openai.com/account/rate-limits to learn more.",
-			on, face.Whole(requested))
+			details, face.Whole(requested))
 	}
 	if v.Terse {
 		return "Rate limit reached. Please slow down."
 	}
-	used := face.Count(q.Limit) - face.Count(q.Remaining)
+	used := face.Count(quota.Limit) - face.Count(quota.Remaining)
 	return fmt.Sprintf("Rate limit reached %s, Used %d, Requested %s. Please try again in %s.",
-		on, used, face.Whole(requested), spell(v.Wait))
+		details, used, face.Whole(requested), formatReset(v.Wait))
 }

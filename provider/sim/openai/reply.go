@@ -69,7 +69,7 @@ func (r *request) completionBody(id string, now time.Time, prefix, object string
 	read := r.Read()
 	return fmt.Appendf(b, `],"usage":{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d,`+
 		`"prompt_tokens_details":{"cached_tokens":0},"completion_tokens_details":{"reasoning_tokens":0}},"system_fingerprint":"sim"%s}`,
-		read, written, read+written, r.served())
+		read, written, read+written, r.tierMember())
 }
 
 // responseBody returns an answer of Responses, with a single message. An answer that is cut at its
@@ -86,7 +86,7 @@ func (r *request) responseBody(id string, now time.Time) []byte {
 		`"content":[{"type":"output_text","text":%s,"annotations":[]}]}],"usage":{"input_tokens":%d,`+
 		`"input_tokens_details":{"cached_tokens":0},"output_tokens":%d,"output_tokens_details":{"reasoning_tokens":0},`+
 		`"total_tokens":%d},"system_fingerprint":"sim"%s}`,
-		id, now.Unix(), status, incomplete, face.Quote(r.Model), id, status, face.Quote(text), read, written, read+written, r.served())
+		id, now.Unix(), status, incomplete, face.Quote(r.Model), id, status, face.Quote(text), read, written, read+written, r.tierMember())
 }
 
 // messageBody returns an answer in Anthropic's dialect.
@@ -203,13 +203,13 @@ func (r *request) streamed(answer []byte, s face.Stamp) face.Reply {
 func (r *request) chunks(whole gjson.Result, object, text string, choice func(int, string, string) string) face.Reply {
 	var pieces [][]byte
 	add := func(choices, usage, padding string) {
-		if r.counts {
+		if r.includesUsage {
 			usage = `,"usage":` + usage
 		} else {
 			usage = ""
 		}
 		pieces = append(pieces, face.Event("", fmt.Appendf(nil, `{"id":%s,"object":"%s","created":%s,"model":%s,"choices":[%s]%s,"system_fingerprint":"sim"%s%s}`,
-			whole.Get("id").Raw, object, whole.Get("created").Raw, whole.Get("model").Raw, choices, usage, r.served(), padding)))
+			whole.Get("id").Raw, object, whole.Get("created").Raw, whole.Get("model").Raw, choices, usage, r.tierMember(), padding)))
 	}
 	choices := whole.Get("choices").Array()
 	if r.operation == chat {
@@ -227,12 +227,12 @@ func (r *request) chunks(whole gjson.Result, object, text string, choice func(in
 	for i, c := range choices {
 		add(choice(i, `""`, c.Get("finish_reason").Raw), "null", "")
 	}
-	if r.counts {
+	if r.includesUsage {
 		add("", whole.Get("usage").Raw, "")
 	}
 	last := len(pieces) - 1
 	pieces[last] = append(pieces[last], face.Event("", []byte("[DONE]"))...)
-	return face.Stream(eventStream, pieces, face.Event("", errorBody(fallen, "server_error", "", "")))
+	return face.Stream(eventStream, pieces, face.Event("", errorBody(serverErrorText, "server_error", "", "")))
 }
 
 // obfuscated is the length to which padding fills up a token, in characters.
@@ -240,7 +240,7 @@ const obfuscated = 16
 
 // padding hides the length of a token from listeners, unless the request turns it off.
 func (r *request) padding(token string) string {
-	if r.bare {
+	if r.noPadding {
 		return ""
 	}
 	return fmt.Sprintf(`,"obfuscation":"%s"`, strings.Repeat("x", obfuscated-len(token)))
@@ -258,24 +258,24 @@ func (r *request) responseEvents(whole gjson.Result) face.Reply {
 	add := func(name, format string, args ...any) { pieces = append(pieces, event(name, format, args...)) }
 	item, part := whole.Get("output.0"), whole.Get("output.0.content.0")
 	id, text := item.Get("id").Raw, part.Get("text")
-	at := fmt.Sprintf(`"item_id":%s,"output_index":0,"content_index":0`, id)
-	begun := func(status, fault string) string {
+	location := fmt.Sprintf(`"item_id":%s,"output_index":0,"content_index":0`, id)
+	startOf := func(status, fault string) string {
 		return fmt.Sprintf(`"response":{"id":%s,"object":"response","created_at":%s,"status":"%s","error":%s,"incomplete_details":null,"model":%s,"output":[],"usage":null,"system_fingerprint":"sim"}`,
 			whole.Get("id").Raw, whole.Get("created_at").Raw, status, fault, whole.Get("model").Raw)
 	}
-	add("response.created", "%s", begun("in_progress", "null"))
-	add("response.in_progress", "%s", begun("in_progress", "null"))
+	add("response.created", "%s", startOf("in_progress", "null"))
+	add("response.in_progress", "%s", startOf("in_progress", "null"))
 	add("response.output_item.added", `"output_index":0,"item":{"type":"message","id":%s,"status":"in_progress","role":"assistant","content":[]}`, id)
-	add("response.content_part.added", `%s,"part":{"type":"output_text","text":"","annotations":[]}`, at)
+	add("response.content_part.added", `%s,"part":{"type":"output_text","text":"","annotations":[]}`, location)
 	for _, token := range face.Split(text.Str) {
-		add("response.output_text.delta", `%s,"delta":%s,"logprobs":[]%s`, at, face.Quote(token), r.padding(token))
+		add("response.output_text.delta", `%s,"delta":%s,"logprobs":[]%s`, location, face.Quote(token), r.padding(token))
 	}
-	add("response.output_text.done", `%s,"text":%s,"logprobs":[]`, at, text.Raw)
-	add("response.content_part.done", `%s,"part":%s`, at, part.Raw)
+	add("response.output_text.done", `%s,"text":%s,"logprobs":[]`, location, text.Raw)
+	add("response.content_part.done", `%s,"part":%s`, location, part.Raw)
 	add("response.output_item.done", `"output_index":0,"item":%s`, item.Raw)
 	add("response."+whole.Get("status").Str, `"response":%s`, whole.Raw)
 	serial = len(pieces) / 2 // the numbers go on from where it fails
-	failure := event("error", `"error":{"type":"server_error","code":"server_error","message":%s,"param":null}`, face.Quote(fallen))
-	failure = append(failure, event("response.failed", "%s", begun("failed", fmt.Sprintf(`{"code":"server_error","message":%s}`, face.Quote(fallen))))...)
+	failure := event("error", `"error":{"type":"server_error","code":"server_error","message":%s,"param":null}`, face.Quote(serverErrorText))
+	failure = append(failure, event("response.failed", "%s", startOf("failed", fmt.Sprintf(`{"code":"server_error","message":%s}`, face.Quote(serverErrorText))))...)
 	return face.Stream(eventStream, pieces, failure)
 }

@@ -18,17 +18,17 @@ const maxInputs = 2048
 // request holds what is read of a body: enough to charge and to answer it.
 type request struct {
 	face.Prompt
-	operation string
-	azure     bool // it came to an address of Azure's
-	deployed  bool // the address names the model, and the body's does not count
-	key       string
-	keyless   bool
-	base64    bool
-	stream    bool   // the answer is to come as a stream
-	options   bool   // there are options for the stream
-	counts    bool   // its last chunk is the usage
-	bare      bool   // it has no padding
-	tier      string // of service, "" if it names none
+	operation        string
+	azure            bool // it came to an address of Azure's
+	modelInPath      bool // the address names the model, and the body's does not count
+	key              string
+	keyless          bool
+	base64           bool
+	stream           bool   // the answer is to come as a stream
+	hasStreamOptions bool   // there are options for the stream
+	includesUsage    bool   // its last chunk is the usage
+	noPadding        bool   // it has no padding
+	tier             string // of service, "" if it names none
 
 	query string // of a rerank, whose documents are Texts
 	top   int
@@ -37,9 +37,9 @@ type request struct {
 // flex is the tier of service that is cheap, and at times has no room.
 const flex = "flex"
 
-// served says in an answer which tier served it, if the request names one: any but flex is the
-// usual one.
-func (r *request) served() string {
+// tierMember returns the member of an answer for the tier that served it, "" if the request names
+// none. Any tier but flex is served as the default.
+func (r *request) tierMember() string {
 	switch r.tier {
 	case "":
 		return ""
@@ -49,9 +49,9 @@ func (r *request) served() string {
 	return `,"service_tier":"default"`
 }
 
-// peek reads a body without building a tree of it. It returns for any body;
+// readBody reads a body without building a tree of it. It returns for any body;
 // one that cannot be answered carries a complaint.
-func (r *request) peek(body string) {
+func (r *request) readBody(body string) {
 	if !gjson.Valid(body) {
 		r.Complain("", "We could not parse the JSON body of your request. (HINT: This likely means you aren't using your HTTP library correctly.)")
 		return
@@ -62,43 +62,43 @@ func (r *request) peek(body string) {
 		return
 	}
 	root.ForEach(func(key, value gjson.Result) bool {
-		r.field(key.String(), value)
+		r.readField(key.String(), value)
 		return true
 	})
 	r.check()
 }
 
-// field takes in one field of the body. An input under the name of another operation's is ignored,
+// readField takes in one field of the body. An input under the name of another operation's is ignored,
 // as unknown fields are.
-func (r *request) field(key string, v gjson.Result) {
+func (r *request) readField(key string, value gjson.Result) {
 	switch key {
 	case "model":
-		if !r.deployed {
-			r.Model = v.String()
+		if !r.modelInPath {
+			r.Model = value.String()
 		}
 	case "query":
 		if r.operation == rerank {
-			r.query = v.String()
+			r.query = value.String()
 			r.Charge(r.query)
 		}
 	case "top_n":
-		r.top = int(min(max(v.Num, 0), maxInputs))
+		r.top = int(min(max(value.Num, 0), maxInputs))
 	case "messages", "input", "prompt", "documents":
 		if key == r.inputField() {
-			r.read(v)
+			r.readInput(value)
 		}
 	case "max_tokens", "max_completion_tokens", "max_output_tokens":
-		r.readMaxTokens(key, v)
+		r.readMaxTokens(key, value)
 	case "encoding_format":
-		r.base64 = v.String() == "base64"
+		r.base64 = value.String() == "base64"
 	case "service_tier":
-		r.tier = v.String()
+		r.tier = value.String()
 	case "stream":
-		r.stream = v.Bool()
+		r.stream = value.Bool()
 	case "stream_options":
-		r.options = v.IsObject()
-		r.counts = v.Get("include_usage").Bool()
-		r.bare = v.Get("include_obfuscation").Raw == "false"
+		r.hasStreamOptions = value.IsObject()
+		r.includesUsage = value.Get("include_usage").Bool()
+		r.noPadding = value.Get("include_obfuscation").Raw == "false"
 	}
 }
 
@@ -116,6 +116,7 @@ func (r *request) inputField() string {
 	}
 }
 
+// readMaxTokens reads a bound on the output. It complains of one that is not a whole number from 1.
 func (r *request) readMaxTokens(key string, v gjson.Result) {
 	if v.Type == gjson.Null {
 		return
@@ -127,9 +128,9 @@ func (r *request) readMaxTokens(key string, v gjson.Result) {
 	r.MaxTokens = v.Num
 }
 
-// read takes in the input. JSON keys may come twice; the last one counts, as
+// readInput takes in the input. JSON keys may come twice; the last one counts, as
 // with most parsers.
-func (r *request) read(v gjson.Result) {
+func (r *request) readInput(v gjson.Result) {
 	r.Texts, r.Chars = nil, utf8.RuneCountInString(r.query)
 	switch {
 	case r.operation == rerank:
@@ -143,8 +144,8 @@ func (r *request) read(v gjson.Result) {
 	}
 }
 
-// readTurns answers the last thing the user said; all turns are read and
-// charged.
+// readTurns charges all turns, and answers the last one of the user's. Without one it answers the
+// last turn.
 func (r *request) readTurns(v gjson.Result) {
 	if !v.IsArray() {
 		return
@@ -185,7 +186,7 @@ func (r *request) check() {
 	switch {
 	case r.stream && !slices.Contains([]string{chat, completions, responses, messages}, r.operation):
 		r.Complain("stream", "Unrecognized request argument supplied: stream")
-	case r.options && !r.stream:
+	case r.hasStreamOptions && !r.stream:
 		r.Complain("stream_options", "The 'stream_options' parameter is only allowed when 'stream' is enabled.")
 	}
 	if r.Model == "" && r.operation == moderations {
