@@ -38,21 +38,21 @@ func (i *instruments) gauge(name, unit, help string) metric.Float64ObservableGau
 
 // observeRun registers all metrics of a run but those of its calls, with one callback that takes one snapshot.
 func observeRun(meter metric.Meter, rec *observe.Recorder) (metric.Registration, error) {
-	i := &instruments{meter: meter}
-	f := newFamilies(i)
-	if i.fault != nil {
-		return nil, i.fault
+	created := &instruments{meter: meter}
+	metrics := newFamilies(created)
+	if created.fault != nil {
+		return nil, created.fault
 	}
 	return meter.RegisterCallback(func(_ context.Context, to metric.Observer) error {
-		p, times := rec.SnapshotAndTimes(now())
-		if p.State == observe.Running && p.Ledger.Sum() == 0 {
+		snapshot, times := rec.SnapshotAndTimes(now())
+		if snapshot.State == observe.Running && snapshot.Ledger.Sum() == 0 {
 			return nil // the run has not begun
 		}
-		s := &shown{families: f, to: to}
-		s.run(&p)
-		s.lanes(&p, times)
+		s := &snapshotWriter{families: metrics, to: to}
+		s.run(&snapshot)
+		s.lanes(&snapshot, times)
 		return nil
-	}, i.all...)
+	}, created.all...)
 }
 
 type (
@@ -99,50 +99,50 @@ func newFamilies(i *instruments) *families {
 	}
 }
 
-// shown shows one snapshot.
-type shown struct {
+// snapshotWriter shows the figures of one snapshot to an observer.
+type snapshotWriter struct {
 	*families
 	to metric.Observer
 }
 
-func (s *shown) show(of metric.Float64Observable, v float64, with ...attribute.KeyValue) {
+func (s *snapshotWriter) show(of metric.Float64Observable, v float64, with ...attribute.KeyValue) {
 	if !math.IsNaN(v) && !math.IsInf(v, 0) {
 		s.to.ObserveFloat64(of, v, metric.WithAttributes(with...))
 	}
 }
 
 // run shows the figures of the whole run.
-func (s *shown) run(p *observe.Snapshot) {
-	for by, d := range p.Ledger {
+func (s *snapshotWriter) run(snapshot *observe.Snapshot) {
+	for by, d := range snapshot.Ledger {
 		if d > 0 {
 			s.show(s.bound, d.Seconds(), boundKey.String(limiter.Bound(by).String()))
 		}
 	}
-	if p.Total >= 0 {
-		s.show(s.runItems, float64(p.Total))
+	if snapshot.Total >= 0 {
+		s.show(s.runItems, float64(snapshot.Total))
 	}
-	s.show(s.before, float64(p.Before))
-	if p.Ends.Known {
-		s.show(s.remaining, p.Ends.Low.Seconds(), estimateKey.String("low"))
-		s.show(s.remaining, p.Ends.Likely.Seconds(), estimateKey.String("likely"))
-		s.show(s.remaining, p.Ends.High.Seconds(), estimateKey.String("high"))
+	s.show(s.before, float64(snapshot.Before))
+	if snapshot.Ends.Known {
+		s.show(s.remaining, snapshot.Ends.Low.Seconds(), estimateKey.String("low"))
+		s.show(s.remaining, snapshot.Ends.Likely.Seconds(), estimateKey.String("likely"))
+		s.show(s.remaining, snapshot.Ends.High.Seconds(), estimateKey.String("high"))
 	}
-	s.show(s.allowed, p.Allowed)
-	if p.Efficiency > 0 {
-		s.show(s.efficiency, p.Efficiency)
+	s.show(s.allowed, snapshot.Allowed)
+	if snapshot.Efficiency > 0 {
+		s.show(s.efficiency, snapshot.Efficiency)
 	}
-	s.show(s.held, float64(p.Waiting-p.Parked-p.Delayed), stateKey.String("waiting"))
-	s.show(s.held, float64(p.Parked), stateKey.String("parked"))
-	s.show(s.held, float64(p.Delayed), stateKey.String("delayed"))
-	s.show(s.redistributed, float64(p.Redistributed))
-	s.show(s.inFlightMax, float64(p.Concurrency))
-	if p.Money.Cap > 0 {
-		s.show(s.costMax, p.Money.Cap.USD())
-		s.show(s.costSpent, p.Money.Spent.USD())
-		s.show(s.costReserved, p.Money.Reserved.USD())
+	s.show(s.held, float64(snapshot.Waiting-snapshot.Parked-snapshot.Delayed), stateKey.String("waiting"))
+	s.show(s.held, float64(snapshot.Parked), stateKey.String("parked"))
+	s.show(s.held, float64(snapshot.Delayed), stateKey.String("delayed"))
+	s.show(s.redistributed, float64(snapshot.Redistributed))
+	s.show(s.inFlightMax, float64(snapshot.Concurrency))
+	if snapshot.Money.Cap > 0 {
+		s.show(s.costMax, snapshot.Money.Cap.USD())
+		s.show(s.costSpent, snapshot.Money.Spent.USD())
+		s.show(s.costReserved, snapshot.Money.Reserved.USD())
 	}
 	kinds := map[string]int{}
-	for _, f := range p.Failures {
+	for _, f := range snapshot.Failures {
 		kinds[f.Kind] += f.Count
 	}
 	for kind, n := range kinds {
@@ -151,72 +151,72 @@ func (s *shown) run(p *observe.Snapshot) {
 }
 
 // lanes shows the figures of each lane, and the items that ended before they had one: their lane is "".
-func (s *shown) lanes(p *observe.Snapshot, times []observe.Times) {
+func (s *snapshotWriter) lanes(snapshot *observe.Snapshot, times []observe.Times) {
 	answers := map[string]int{}
 	for k := range times {
 		answers[times[k].Lane] = times[k].Answers.Count()
 	}
-	elsewhere := observe.Lane{Answered: p.Answered, Failed: p.Failed, NotRun: p.NotRun}
-	for k := range p.Lanes {
-		l := &p.Lanes[k]
-		elsewhere.Answered -= l.Answered
-		elsewhere.Failed -= l.Failed
-		elsewhere.NotRun -= l.NotRun
+	withoutLane := observe.Lane{Answered: snapshot.Answered, Failed: snapshot.Failed, NotRun: snapshot.NotRun}
+	for k := range snapshot.Lanes {
+		l := &snapshot.Lanes[k]
+		withoutLane.Answered -= l.Answered
+		withoutLane.Failed -= l.Failed
+		withoutLane.NotRun -= l.NotRun
 		s.ended(l.Name, l)
 		s.counts(l, answers[l.Name])
 		if l.LaneStatus.Name != "" && l.Name != observe.OtherLanes { // or else the run has no status of it
 			s.status(l)
 		}
 	}
-	if elsewhere.Answered+elsewhere.Failed+elsewhere.NotRun > 0 {
-		s.ended("", &elsewhere)
+	if withoutLane.Answered+withoutLane.Failed+withoutLane.NotRun > 0 {
+		s.ended("", &withoutLane)
 	}
 }
 
-func (s *shown) ended(lane string, l *observe.Lane) {
-	of := laneKey.String(lane)
-	s.show(s.items, float64(l.Answered), of, resultKey.String("succeeded"))
-	s.show(s.items, float64(l.Failed), of, resultKey.String("failed"))
-	s.show(s.items, float64(l.NotRun), of, resultKey.String("not_run"))
+func (s *snapshotWriter) ended(lane string, l *observe.Lane) {
+	laneAttr := laneKey.String(lane)
+	s.show(s.items, float64(l.Answered), laneAttr, resultKey.String("succeeded"))
+	s.show(s.items, float64(l.Failed), laneAttr, resultKey.String("failed"))
+	s.show(s.items, float64(l.NotRun), laneAttr, resultKey.String("not_run"))
 }
 
 // counts shows what a lane has counted: calls by their outcome, tokens and cost.
-func (s *shown) counts(l *observe.Lane, answered int) {
-	of := laneKey.String(l.Name)
-	s.show(s.calls, float64(answered), of, outcomeKey.String("answered"))
-	s.show(s.calls, float64(l.Throttled), of, outcomeKey.String("throttled"))
-	s.show(s.calls, float64(l.Broke), of, outcomeKey.String("broke"))
-	s.show(s.calls, float64(l.Calls-answered-l.Throttled-l.Broke), of, outcomeKey.String("failed"))
-	s.show(s.truncated, float64(l.Truncated), of)
-	s.show(s.tokens, float64(l.Spent.InputTokens), of, typeKey.String("input"))
-	s.show(s.tokens, float64(l.Spent.CachedTokens), of, typeKey.String("cached"))
-	s.show(s.tokens, float64(l.Spent.OutputTokens), of, typeKey.String("output"))
-	s.show(s.costUSD, l.Spent.USD, of)
-	s.show(s.costUnpriced, float64(l.Spent.Unpriced), of)
+func (s *snapshotWriter) counts(l *observe.Lane, answered int) {
+	laneAttr := laneKey.String(l.Name)
+	s.show(s.calls, float64(answered), laneAttr, outcomeKey.String("answered"))
+	s.show(s.calls, float64(l.Throttled), laneAttr, outcomeKey.String("throttled"))
+	s.show(s.calls, float64(l.Broke), laneAttr, outcomeKey.String("broke"))
+	s.show(s.calls, float64(l.Calls-answered-l.Throttled-l.Broke), laneAttr, outcomeKey.String("failed"))
+	s.show(s.truncated, float64(l.Truncated), laneAttr)
+	s.show(s.tokens, float64(l.Spent.InputTokens), laneAttr, typeKey.String("input"))
+	s.show(s.tokens, float64(l.Spent.CachedTokens), laneAttr, typeKey.String("cached"))
+	s.show(s.tokens, float64(l.Spent.OutputTokens), laneAttr, typeKey.String("output"))
+	s.show(s.costUSD, l.Spent.USD, laneAttr)
+	s.show(s.costUnpriced, float64(l.Spent.Unpriced), laneAttr)
 }
 
 // status shows the state of a lane: its calls in flight, phase and limits.
-func (s *shown) status(l *observe.Lane) {
-	of := laneKey.String(l.Name)
-	s.show(s.inFlight, float64(l.InFlight), of)
-	s.show(s.cooldowns, float64(l.Counters.Cooldowns), of)
-	s.show(s.probes, float64(l.Counters.Probes), of)
+func (s *snapshotWriter) status(l *observe.Lane) {
+	laneAttr := laneKey.String(l.Name)
+	s.show(s.inFlight, float64(l.InFlight), laneAttr)
+	s.show(s.cooldowns, float64(l.Counters.Cooldowns), laneAttr)
+	s.show(s.probes, float64(l.Counters.Probes), laneAttr)
 	for phase := machine.Flowing; phase <= machine.Stopped; phase++ {
-		in := 0.0
+		inPhase := 0.0
 		if l.Phase == phase {
-			in = 1
+			inPhase = 1
 		}
-		s.show(s.phase, in, of, phaseKey.String(phase.String()))
+		s.show(s.phase, inPhase, laneAttr, phaseKey.String(phase.String()))
 	}
 	for k := range l.View.Limits {
 		if v := &l.View.Limits[k]; v.Known() {
-			s.show(s.rate, v.Refill, of, limitKey.String(limitWords[k]), sourceKey.String(sourceWord(v)))
-			s.show(s.used, l.Used[k], of, limitKey.String(limitWords[k]))
+			s.show(s.rate, v.Refill, laneAttr, limitKey.String(limitWords[k]), sourceKey.String(sourceWord(v)))
+			s.show(s.used, l.Used[k], laneAttr, limitKey.String(limitWords[k]))
 		}
 	}
 }
 
-// sourceWord says where a limit is known from, in the word that /metrics has.
+// sourceWord returns the source of a limit, in the word that /metrics has for it.
 func sourceWord(v *limiter.LimitView) string {
 	switch {
 	case v.Source == limiter.Seen && v.Said:

@@ -25,18 +25,18 @@ const (
 
 // The buckets that the conventions advise: 10 ms to 82 s, and 1 token to 67 million.
 var (
-	secondEnds = ends(0.01, 2)
-	tokenEnds  = ends(1, 4)
+	secondEnds = bucketBounds(0.01, 2)
+	tokenEnds  = bucketBounds(1, 4)
 )
 
-// ends returns 14 ends of buckets, each factor times the one before.
-func ends(first, factor float64) []float64 {
-	all := make([]float64, 14)
-	for k := range all {
-		all[k] = first
+// bucketBounds returns the upper bounds of 14 buckets. Each is factor times the one before.
+func bucketBounds(first, factor float64) []float64 {
+	bounds := make([]float64, 14)
+	for k := range bounds {
+		bounds[k] = first
 		first *= factor
 	}
-	return all
+	return bounds
 }
 
 // Our own attributes.

@@ -54,9 +54,9 @@ type Run struct {
 	observed  metric.Registration
 }
 
-// Watch begins to show a run that will have the Options of the result. of is the configuration of its recorder; its OnCall
-// is called, too. End must be called. The errors are those of the providers.
-func Watch(ctx context.Context, cfg Config, of observe.Config) (*Run, error) {
+// Watch begins to show a run that will have the Options of the result. recorderConfig configures the
+// recorder of the run; its OnCall is called, too. End must be called. The errors are those of the providers.
+func Watch(ctx context.Context, cfg Config, recorderConfig observe.Config) (*Run, error) {
 	if cfg.MeterProvider == nil {
 		cfg.MeterProvider = otel.GetMeterProvider()
 	}
@@ -68,14 +68,14 @@ func Watch(ctx context.Context, cfg Config, of observe.Config) (*Run, error) {
 	var faults [3]error
 	r.durations, faults[0] = meter.Float64Histogram(durationName, metric.WithUnit("s"), metric.WithDescription("Duration of a call."), metric.WithExplicitBucketBoundaries(secondEnds...))
 	r.tokens, faults[1] = meter.Int64Histogram(tokensName, metric.WithUnit("{token}"), metric.WithDescription("Tokens of an answered call."), metric.WithExplicitBucketBoundaries(tokenEnds...))
-	passOn := of.OnCall
-	of.OnCall = func(c batch.Call) {
-		r.call(&c)
-		if passOn != nil {
-			passOn(c)
+	userOnCall := recorderConfig.OnCall
+	recorderConfig.OnCall = func(c batch.Call) {
+		r.recordCall(&c)
+		if userOnCall != nil {
+			userOnCall(c)
 		}
 	}
-	r.Recorder = observe.New(of)
+	r.Recorder = observe.New(recorderConfig)
 	r.observed, faults[2] = observeRun(meter, r.Recorder)
 	if err := errors.Join(faults[:]...); err != nil {
 		return nil, fmt.Errorf("otelheadrace: %w", err)
@@ -95,33 +95,34 @@ func (r *Run) End(err error) error {
 	return r.observed.Unregister()
 }
 
-// called returns the description of the calls on a lane: from the configuration, with defaults for
+// callInfo returns the description of the calls on a lane: from the configuration, with defaults for
 // the operation and the model.
-func (r *Run) called(lane string) Called {
-	c := Called{r.cfg.Operation, r.cfg.Provider, r.cfg.Model, r.cfg.Server}
+func (r *Run) callInfo(lane string) Called {
+	info := Called{r.cfg.Operation, r.cfg.Provider, r.cfg.Model, r.cfg.Server}
 	if r.cfg.Lane != nil {
-		c = r.cfg.Lane(lane)
+		info = r.cfg.Lane(lane)
 	}
-	c.Operation = cmp.Or(c.Operation, "chat")
-	if c.Model == "" {
+	info.Operation = cmp.Or(info.Operation, "chat")
+	if info.Model == "" {
 		if _, model, cut := strings.Cut(lane, "/"); cut {
-			c.Model = model
+			info.Model = model
 		} else {
-			c.Model = lane
+			info.Model = lane
 		}
 	}
-	return c
+	return info
 }
 
-// call records the duration and tokens of a call that has ended, and its span if wanted. Workers call it.
-func (r *Run) call(c *batch.Call) {
-	of := r.called(c.Lane)
-	shared := []attribute.KeyValue{operationKey.String(of.Operation), modelKey.String(of.Model)}
-	if of.Provider != "" {
-		shared = append(shared, providerKey.String(of.Provider))
+// recordCall records the duration and tokens of a call that has ended, and its span if the configuration
+// asks for spans. Workers call it.
+func (r *Run) recordCall(c *batch.Call) {
+	info := r.callInfo(c.Lane)
+	shared := []attribute.KeyValue{operationKey.String(info.Operation), modelKey.String(info.Model)}
+	if info.Provider != "" {
+		shared = append(shared, providerKey.String(info.Provider))
 	}
-	if of.Server != "" {
-		shared = append(shared, serverKey.String(of.Server))
+	if info.Server != "" {
+		shared = append(shared, serverKey.String(info.Server))
 	}
 	shared = shared[:len(shared):len(shared)] // what follows is not appended in its place
 	timed := shared
@@ -130,7 +131,7 @@ func (r *Run) call(c *batch.Call) {
 	}
 	ctx := r.ctx
 	if r.cfg.CallSpans {
-		ctx = r.callSpan(c, &of, timed)
+		ctx = r.callSpan(c, &info, timed)
 	}
 	r.durations.Record(ctx, c.Latency.Seconds(), metric.WithAttributes(timed...))
 	if c.Err == nil && c.Usage.InputTokens+c.Usage.OutputTokens > 0 {
@@ -140,27 +141,27 @@ func (r *Run) call(c *batch.Call) {
 }
 
 // callSpan makes the span of a call that has ended, and returns its context, for exemplars.
-func (r *Run) callSpan(c *batch.Call, of *Called, shared []attribute.KeyValue) context.Context {
-	list := append(shared[:len(shared):len(shared)], spanLaneKey.String(c.Lane), spanAttemptKey.Int(c.Attempt))
+func (r *Run) callSpan(c *batch.Call, info *Called, shared []attribute.KeyValue) context.Context {
+	attributes := append(shared[:len(shared):len(shared)], spanLaneKey.String(c.Lane), spanAttemptKey.Int(c.Attempt))
 	if c.Status != 0 {
-		list = append(list, statusKey.Int(c.Status))
+		attributes = append(attributes, statusKey.Int(c.Status))
 	}
 	if c.Usage.InputTokens+c.Usage.OutputTokens > 0 {
-		list = append(list, inputKey.Int64(c.Usage.InputTokens), outputKey.Int64(c.Usage.OutputTokens))
+		attributes = append(attributes, inputKey.Int64(c.Usage.InputTokens), outputKey.Int64(c.Usage.OutputTokens))
 	}
 	if c.Finish != "" {
-		list = append(list, finishKey.StringSlice([]string{c.Finish}))
+		attributes = append(attributes, finishKey.StringSlice([]string{c.Finish}))
 	}
 	if c.RequestID != "" {
-		list = append(list, spanRequestKey.String(c.RequestID))
+		attributes = append(attributes, spanRequestKey.String(c.RequestID))
 	}
 	if c.Again {
-		list = append(list, spanAgainKey.Bool(true))
+		attributes = append(attributes, spanAgainKey.Bool(true))
 	}
 	if c.Probe {
-		list = append(list, spanProbeKey.Bool(true))
+		attributes = append(attributes, spanProbeKey.Bool(true))
 	}
-	ctx, span := r.tracer.Start(r.ctx, of.Operation+" "+of.Model, trace.WithSpanKind(trace.SpanKindClient), trace.WithTimestamp(c.Begun), trace.WithAttributes(list...))
+	ctx, span := r.tracer.Start(r.ctx, info.Operation+" "+info.Model, trace.WithSpanKind(trace.SpanKindClient), trace.WithTimestamp(c.Begun), trace.WithAttributes(attributes...))
 	if c.Err != nil {
 		span.SetStatus(codes.Error, c.Kind.String()) // its message may quote a prompt
 	}
