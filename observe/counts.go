@@ -265,22 +265,22 @@ func (f *figures) add(other *figures) {
 }
 
 // cost returns the consumption of the items.
-func (t *figures) cost() Spent {
-	return Spent{Usage: t.spent, Doubtful: t.doubtful, USD: t.usd, Unpriced: t.unpriced, Priced: t.priced}
+func (f *figures) cost() Spent {
+	return Spent{Usage: f.spent, Doubtful: f.doubtful, USD: f.usd, Unpriced: f.unpriced, Priced: f.priced}
 }
 
 // ended returns the number of items that ended.
-func (t *figures) ended() int { return t.answered + t.failed }
+func (f *figures) ended() int { return f.answered + f.failed }
 
 // empty reports whether nothing was counted.
 func (f *figures) empty() bool { return f.calls+f.answered+f.failed+f.notRun == 0 }
 
 // meanTook returns the mean time of a call without its time at the gate; 0: there was none.
-func (t *figures) meanTook() float64 { return ratio(t.callTime.Seconds(), float64(t.calls)) }
+func (f *figures) meanTook() float64 { return ratio(f.callTime.Seconds(), float64(f.calls)) }
 
 // meanOccupied returns the mean time for which a call holds its place; 0: there was none.
-func (t *figures) meanOccupied() float64 {
-	return ratio((t.callTime + t.gateTime).Seconds(), float64(t.calls))
+func (f *figures) meanOccupied() float64 {
+	return ratio((f.callTime + f.gateTime).Seconds(), float64(f.calls))
 }
 
 // A histogram counts the latencies in each bucket.

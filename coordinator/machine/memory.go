@@ -38,9 +38,9 @@ func (memory LaneMemory) Validate() error {
 
 // Empty returns the memory for a machine that follows one which may still have calls on their
 // way; see [limiter.Memory.Empty].
-func (k LaneMemory) Empty() LaneMemory {
-	k.Law = k.Law.Empty()
-	return k
+func (memory LaneMemory) Empty() LaneMemory {
+	memory.Law = memory.Law.Empty()
+	return memory
 }
 
 // untilKept is the time after the end of a cooldown for which a lane is still probed first.

@@ -128,7 +128,7 @@ func (rising *search) slowDown(sent, pace, excess, accepted, delay float64) {
 }
 
 // depth returns what the bucket held at first, if it refills at that rate.
-func (r *search) depth(rate float64) float64 { return max(1, r.accepted-rate*r.first) }
+func (rising *search) depth(rate float64) float64 { return max(1, rising.accepted-rate*rising.first) }
 
 // endSearch ends the search with the rate that the lesson shows.
 func (m *Law) endSearch(g *gauge, taught *lesson) {

@@ -232,8 +232,8 @@ func (m *Law) WaitInAll(now time.Time, c limiter.Cost) time.Duration {
 	return lateEnough
 }
 
-// limitView describes one limit at t. Only the ceiling of a limit that is not known shows. A
-// fixed window is advanced in a copy, as a view changes nothing.
+// limitView describes limit k at t. Of a limit that is not known, it shows only the ceiling. It
+// advances a copy of a fixed window, as a view changes nothing.
 func (m *Law) limitView(k int, t float64) limiter.LimitView {
 	g := &m.gauges[k]
 	if !g.known() {

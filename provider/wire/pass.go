@@ -109,7 +109,7 @@ func (c *Client) passPath(r provider.Request, streams bool) (path, template stri
 	return path, template, nil
 }
 
-// pass sends the request that build makes, and once more if its proof has expired meanwhile.
+// pass sends the request that build makes, and once more if its proof was refused and there is a fresher one.
 func (c *Client) pass(ctx context.Context, header http.Header, body []byte, build func(context.Context) (*http.Request, error)) (*http.Response, error) {
 	provider.RecorderFrom(ctx).Hide(c.cfg.Auth.Secrets()...)
 	for isRetry := false; ; isRetry = true {

@@ -42,7 +42,8 @@ type Fetched struct {
 // firstFailures bounds the lines of First.
 const firstFailures = 3
 
-// keepFailure adds the line of a failed item to First, without its answer, until First is full.
+// keepFailure adds the line of a failed item to First, without its answer, until First is full. It passes over
+// lines that were never asked.
 func (f *Fetched) keepFailure(l *Line) error {
 	if !l.Failed || wasSkipped(&l.Entry) || len(f.First) == firstFailures {
 		return nil

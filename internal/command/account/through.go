@@ -255,5 +255,5 @@ func clientName(output string) string {
 		}
 		return '_'
 	}, filepath.Base(output))
-	return name[:min(len(name), 64)] // as many as serve takes
+	return name[:min(len(name), 64)] // door.MaxName: serve takes no longer name
 }
