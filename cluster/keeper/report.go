@@ -76,7 +76,7 @@ func (k *Keeper) mayBeOld(now time.Time, a *permit.Ask, r *permit.Report) bool {
 }
 
 // settleEnded settles the permit of a call that has ended. A worker measures from the call's leaving,
-// and the machine from the permit's grant, so ended changes one into the other.
+// and the machine from the permit's grant, so settleEnded changes one into the other.
 func (k *Keeper) settleEnded(now time.Time, h *knownPermit, r *permit.Report) {
 	o, err := r.Ended.Machine()
 	if err != nil {

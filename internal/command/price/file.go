@@ -294,8 +294,13 @@ var litellmTiers = []struct{ ending, tier string }{{"_flex", "flex"}, {"_priorit
 // litellmEntry converts an entry of litellm's file; false if the model is not priced by tokens of text alone.
 func litellmEntry(fields map[string]json.RawMessage) (converted entry, ok bool) {
 	byTier := map[string]map[int64]*rates{} // by tier and step; 0: no step
+	// The name of a price is that of a rate, then perhaps a step, then perhaps the ending of a tier:
+	// input_cost_per_token_above_200k_tokens_priority. Other names are passed over.
 	for name, raw := range fields {
-		usd := rawjson.Number(raw)
+		var usd float64
+		if json.Unmarshal(raw, &usd) != nil || rawjson.IsNull(raw) {
+			continue // a text, or null: an unknown price, which is not a price of 0
+		}
 		for _, rate := range litellmRates {
 			rest, found := strings.CutPrefix(name, rate.prefix)
 			if !found {

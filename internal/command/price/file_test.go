@@ -26,6 +26,8 @@ func TestLitellmFile(t *testing.T) {
 	"openrouter/anthropic/claude-x": {"litellm_provider": "openrouter", "mode": "chat", "input_cost_per_token": 5e-06, "output_cost_per_token": 5e-06},
 	"embed-x": {"litellm_provider": "openai", "mode": "embedding", "input_cost_per_token": 2e-08},
 	"thinks": {"litellm_provider": "openai", "mode": "chat", "input_cost_per_token": 1e-06, "output_cost_per_token": 1e-06, "output_cost_per_reasoning_token": 3e-06},
+	"null-x": {"litellm_provider": "openai", "mode": "chat", "input_cost_per_token": null, "output_cost_per_token": 2e-06},
+	"text-x": {"litellm_provider": "openai", "mode": "chat", "input_cost_per_token": 1e-06, "output_cost_per_token": "2e-06"},
 	"draws": {"litellm_provider": "openai", "mode": "image_generation", "output_cost_per_image": 0.06}
 	}`
 	for _, tt := range []struct {
@@ -49,6 +51,8 @@ func TestLitellmFile(t *testing.T) {
 		{"", "openrouter/anthropic/claude-x", provider.Usage{InputTokens: 1e6}, 5},
 		{"openai", "embed-x", provider.Usage{InputTokens: 1e6}, 0.02},
 		{"openai", "thinks", provider.Usage{InputTokens: 1e6}, -1},
+		{"openai", "null-x", provider.Usage{InputTokens: 1e6}, -1},
+		{"openai", "text-x", provider.Usage{OutputTokens: 1e6}, -1},
 		{"openai", "draws", provider.Usage{InputTokens: 1e6}, -1},
 		{"openai", "sample_spec", provider.Usage{InputTokens: 1e6}, -1},
 	} {
