@@ -271,3 +271,15 @@ func TestMisfitsAfterManyFailures(t *testing.T) {
 		}
 	})
 }
+
+// The error of a lane names as many answers as were asked for, whichever of the workers is heard first.
+func TestLaterAnswerNamesTheSameNumber(t *testing.T) {
+	r := &run[int, int]{config: configure([]Option{WithAlikeFailures(20)}), fits: make(chan fitCounts, 1)}
+	r.fits <- fitCounts{answers: 19}
+	for range 3 {
+		e := &ending{err: Misfit}
+		if r.judgeFit(&job[int, int]{}, "lane", e); e.unfitAnswers != 20 {
+			t.Errorf("%d answers, want 20", e.unfitAnswers)
+		}
+	}
+}
