@@ -138,7 +138,7 @@ func (f *fileModels) readProviders(decoder *json.Decoder) error {
 		}
 	}
 	if f.models == nil {
-		return errors.New("it names no provider")
+		return errors.New("it has no model with a price")
 	}
 	return nil
 }
