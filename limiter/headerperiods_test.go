@@ -2,6 +2,7 @@ package limiter
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 )
@@ -36,5 +37,8 @@ func TestHeaderPeriods(t *testing.T) {
 		if err := p.Validate(); !errors.Is(err, ErrPeriods) {
 			t.Errorf("%+v: %v", p, err)
 		}
+	}
+	if err := (&Periods{{On: Requests, Family: "x"}}).Validate(); err == nil || !strings.HasSuffix(err.Error(), `family "x": 0s is not over 0 and up to 744h0m0s`) {
+		t.Error(err)
 	}
 }
