@@ -211,6 +211,16 @@ func TestToolsAndPictures(t *testing.T) {
 	if body.Get("content.0.text").Str != sim.Answer("one\ntwo") || body.Get("usage.input_tokens").Int() < 1000 {
 		t.Error(body.Raw)
 	}
+	picture := `{"type":"image","source":{"type":"base64","data":"` + strings.Repeat("A", 100_000) + `"}}`
+	for where, turn := range map[string]string{
+		"in a turn":   `[{"type":"text","text":"one"},` + picture + `]`,
+		"in a result": `[{"type":"tool_result","tool_use_id":"1","content":[{"type":"text","text":"3"},` + picture + `]}]`,
+	} {
+		_, _, body = ask(t, s, messages, `{"model":"m","max_tokens":64,"messages":[{"role":"user","content":"one"},{"role":"assistant","content":[{"type":"tool_use","id":"1","name":"t","input":{}}]},{"role":"user","content":`+turn+`}]}`)
+		if tokens := body.Get("usage.input_tokens").Int(); tokens < 1000 || tokens > 1100 {
+			t.Errorf("a picture %s: %d input tokens, want 1000 and some: %.300s", where, tokens, body.Raw)
+		}
+	}
 }
 
 // A body above Anthropic's bound is too large whatever is in it.

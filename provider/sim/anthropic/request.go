@@ -87,19 +87,31 @@ func (r *request) readFields(root gjson.Result) {
 	r.cacheChars = cacheChars(root)
 }
 
-// chargeBlocks charges blocks that are not text by their length as JSON: tools, their use and results.
-// A picture or document counts as a page of text, whatever its bytes.
+// chargeBlocks charges blocks that are not text: tools, their use and results.
 func (r *request) chargeBlocks(blocks gjson.Result) {
 	blocks.ForEach(func(_, block gjson.Result) bool {
+		content := block.Get("content")
 		switch {
 		case !block.IsObject(), block.Get("type").Str == "text":
-		case block.Get("source").Exists():
-			r.Chars += pageChars
+		case content.IsArray(): // the result of a tool that gave a picture
+			content.ForEach(func(_, inner gjson.Result) bool {
+				r.chargeBlock(inner)
+				return true
+			})
 		default:
-			r.Charge(block.Raw)
+			r.chargeBlock(block)
 		}
 		return true
 	})
+}
+
+// chargeBlock charges a block by its length as JSON. A picture or document counts as a page of text, whatever its bytes.
+func (r *request) chargeBlock(block gjson.Result) {
+	if block.Get("source").Exists() {
+		r.Chars += pageChars
+	} else {
+		r.Charge(block.Raw)
+	}
 }
 
 // pageChars is the charge for a picture or document, in characters: 1,000 tokens, near to
