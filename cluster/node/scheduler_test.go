@@ -155,7 +155,7 @@ func TestSchedulerSeesADeletedFolder(t *testing.T) {
 	must.Do(t, job.Remove(t.Context(), n.home, r.Job))
 	clock.Advance(listEvery)
 	f.overseeAll(t.Context())
-	if queued := f.queued(t, r.Job); queued > 0 {
+	if queued := f.queuedWhen(t, r.Job, func(n int) bool { return n == 0 }); queued > 0 {
 		t.Errorf("%d chunks are queued", queued)
 	}
 	announced()
@@ -201,7 +201,7 @@ func TestTheNextSchedulerEmptiesTheQueue(t *testing.T) {
 				t.Fatal("the queue was emptied without the bus")
 			}
 			next.overseeAll(t.Context())
-			if queued := next.queued(t, r.Job); queued != 0 {
+			if queued := next.queuedWhen(t, r.Job, func(n int) bool { return n == 0 }); queued != 0 {
 				t.Errorf("%d chunks are left", queued)
 			}
 		})

@@ -136,11 +136,11 @@ func TestLanesGoWithTheJob(t *testing.T) {
 				}
 			}
 			if strings.HasSuffix(key, "bad") {
-				said := h.must(exit.OK, "limits ls", "account acme has stopped, with its limits openai/small, openai/smaller: ", "Incorrect API key provided")
+				said := h.eventually("limits ls", "account acme has stopped, with its limits openai/small, openai/smaller: ", "Incorrect API key provided")
 				if strings.Contains(said, "account acme#") {
 					t.Error(said)
 				}
-				h.must(exit.OK, "limits ls --json", `"account":"acme#`, `"stopped":"`)
+				h.eventually("limits ls --json", `"account":"acme#`, `"stopped":"`)
 			}
 			if strings.Contains(string(text), "sk-") || strings.Contains(h.must(exit.OK, "jobs ls --json"), "sk-") {
 				t.Error("a key is shown")

@@ -146,7 +146,7 @@ func TestALoneKeeperShowsItsLimits(t *testing.T) {
 	if value(page, "headrace_worker_calls_total", "") != 0 || value(page, "headrace_worker_jobs", "") != 0 || value(other, "headrace_keeper", "") != 0 {
 		t.Errorf("the keeper works, or the worker keeps:\n%s\n%s", page, other)
 	}
-	if value(page, "headrace_keeper_epoch", "") != 1 || value(page, "headrace_keeper_lane_phase", `phase="flowing"`) != 1 || value(page, "headrace_keeper_limit_rate", `limit="requests"`) != 1000 {
+	if value(page, "headrace_keeper_epoch", "") < 1 || value(page, "headrace_keeper_lane_phase", `phase="flowing"`) != 1 || value(page, "headrace_keeper_limit_rate", `limit="requests"`) != 1000 {
 		t.Errorf("how the limit stands is not shown:\n%s", page)
 	}
 	if code := works(); code != 0 {
