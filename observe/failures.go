@@ -194,23 +194,14 @@ func fingerprint(message string) string {
 			i = end
 			continue
 		}
-		if !inWord(runes[i]) {
+		word := wordAt(runes, i)
+		if len(word) == 0 {
 			write(runes[i])
 			i++
 			continue
 		}
-		end := i
-		for end < len(runes) && inWord(runes[end]) {
-			end++
-		}
-		word, digits := runes[i:end], 0
-		i = end
-		for _, r := range word {
-			if unicode.IsNumber(r) {
-				digits++
-			}
-		}
-		if digits >= idDigits || digits > 0 && len(word) >= longWord {
+		i += len(word)
+		if isID(word) {
 			write(placeholder)
 			continue
 		}
@@ -222,6 +213,26 @@ func fingerprint(message string) string {
 		}
 	}
 	return b.String()
+}
+
+// wordAt returns the word that begins at i; it is empty if none does.
+func wordAt(runes []rune, i int) []rune {
+	end := i
+	for end < len(runes) && inWord(runes[end]) {
+		end++
+	}
+	return runes[i:end]
+}
+
+// isID reports whether a word looks like an id, by its digits and its length.
+func isID(word []rune) bool {
+	digits := 0
+	for _, r := range word {
+		if unicode.IsNumber(r) {
+			digits++
+		}
+	}
+	return digits >= idDigits || digits > 0 && len(word) >= longWord
 }
 
 func inWord(r rune) bool {

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -54,15 +55,11 @@ func (s *Server) readWishes(h http.Header, c *door.Client, now time.Time) (w wis
 	refuse := func(header string) *provider.Refusal {
 		return &provider.Refusal{Status: http.StatusBadRequest, Code: "headrace_header", Message: "the header " + header + " cannot be read"}
 	}
-	if v := h.Get(headerPriority); v != "" {
-		class, known := door.ClassOf(v)
-		if !known {
-			return w, refuse(headerPriority)
-		}
-		w.class = max(class, c.First)
-	} else if class, known := door.ClassOf(h.Get(aliasPriority)); known {
-		w.class = max(class, c.First)
+	class, known := classOf(h)
+	if !known {
+		return w, refuse(headerPriority)
 	}
+	w.class = max(class, c.First)
 	if v := h.Get(headerClient); v != "" {
 		if !door.IsName(v) {
 			return w, refuse(headerClient)
@@ -76,17 +73,9 @@ func (s *Server) readWishes(h http.Header, c *door.Client, now time.Time) (w wis
 	if w.tag != "" && !door.IsName(w.tag) {
 		return w, refuse(headerTag)
 	}
-	for _, name := range [...]string{sdkReadTimeout, sdkTimeout} {
-		if seconds, err := strconv.ParseFloat(h.Get(name), 64); err == nil && seconds > 0 && seconds < maxSeconds {
-			patience := time.Duration(seconds * float64(time.Second))
-			w.maxWait = min(w.maxWait, max(patience-sdkMargin, patience/2))
-			break
-		}
-	}
-	if ms, err := strconv.ParseFloat(h.Get(aliasFirstToken), 64); err == nil && ms > 0 && ms < maxSeconds*1000 {
-		w.maxWait = min(w.maxWait, time.Duration(ms*float64(time.Millisecond)))
-	}
-	if v := h.Get(headerMaxWait); v != "" {
+
+	w.maxWait = min(w.maxWait, patienceOf(h))
+	if v := h.Get(headerMaxWait); v != "" { // a client's own word is more than its SDK's
 		d, err := duration(v)
 		if err != nil || d < 0 {
 			return w, refuse(headerMaxWait)
@@ -107,6 +96,35 @@ func (s *Server) readWishes(h http.Header, c *door.Client, now time.Time) (w wis
 	}
 	w.maxWait = max(w.maxWait, leastWait)
 	return w, nil
+}
+
+// classOf returns the class that a client asks for; Normal: it asks for none. It is false for a class that is not known.
+// An alias is another program's header, whose unknown values are passed over.
+func classOf(h http.Header) (class door.Class, known bool) {
+	if v := h.Get(headerPriority); v != "" {
+		return door.ClassOf(v)
+	}
+	if class, known = door.ClassOf(h.Get(aliasPriority)); !known {
+		class = door.Normal
+	}
+	return class, true
+}
+
+// patienceOf returns how long a client waits for its call to leave, by the headers of its SDK; the longest duration if
+// they say nothing.
+func patienceOf(h http.Header) time.Duration {
+	wait := time.Duration(math.MaxInt64)
+	for _, name := range [...]string{sdkReadTimeout, sdkTimeout} {
+		if seconds, err := strconv.ParseFloat(h.Get(name), 64); err == nil && seconds > 0 && seconds < maxSeconds {
+			timeout := time.Duration(seconds * float64(time.Second))
+			wait = max(timeout-sdkMargin, timeout/2)
+			break
+		}
+	}
+	if ms, err := strconv.ParseFloat(h.Get(aliasFirstToken), 64); err == nil && ms > 0 && ms < maxSeconds*1000 {
+		wait = min(wait, time.Duration(ms*float64(time.Millisecond)))
+	}
+	return wait
 }
 
 // maxSeconds bounds what an SDK may say of its patience: a year.

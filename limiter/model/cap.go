@@ -99,13 +99,16 @@ func (c *callCap) holds(ticket *limiter.Ticket, next uint64) bool {
 	return true
 }
 
-// explains reports whether a cap is to blame for a refusal that was booked. row counts the latest
-// refusals in a row. share is the refused share of the latest calls. usual is the share that chance
-// may be blamed for.
+// explains reports whether a cap is to blame for a refusal that was booked. It assumes a cap once the calls in flight
+// explain refusals better than the pace does, and drops it when they no longer do.
+//
+// row counts the latest refusals in a row. share is the refused share of the latest calls. usual is
+// the share that chance may be blamed for.
 func (c *crowd) explains(ticket *limiter.Ticket, next uint64, row int, share, usual float64) bool {
 	crowdGain, paceGain := c.byInFlight.gain(crowdBin(int(ticket.Beside))), c.byPace.gain(paceBin(float64(ticket.Pace)))
 	if c.cap == nil {
-		if ticket.Beside == 0 || crowdGain <= capFound+capFoundPace*paceGain || share <= max(0.01, min(1.6*usual, 0.12+0.88*usual)) {
+		isChance := share <= max(0.01, min(1.6*usual, 0.12+0.88*usual))
+		if ticket.Beside == 0 || crowdGain <= capFound+capFoundPace*paceGain || isChance {
 			return false
 		}
 		c.cap = &callCap{most: float64(ticket.Beside), mostSeen: float64(ticket.Beside), from: next}
@@ -126,12 +129,12 @@ func (c *callCap) refused(ticket *limiter.Ticket, next uint64) bool {
 	if inFlight+1 <= capEdge*c.most {
 		return false
 	}
-	if most := min(c.most, inFlight); ticket.Number >= c.from {
-		c.most, c.from = min(most, c.most*math.Exp(-capCut)), next
-	} else {
-		c.most = most
+	lowered := min(c.most, inFlight)
+	if leftSinceLowered := ticket.Number >= c.from; leftSinceLowered {
+		lowered = min(lowered, c.most*math.Exp(-capCut))
+		c.from = next
 	}
-	c.most = max(1, c.most)
+	c.most = max(1, lowered)
 	c.letInAtEdge, c.mostSeen = 0, c.most
 	return true
 }

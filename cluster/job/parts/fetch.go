@@ -96,16 +96,20 @@ type group struct {
 // the fetch is partial.
 func (f *Fetch) groups(ctx context.Context) iter.Seq2[group, error] {
 	return func(yield func(group, error) bool) {
-		current := group{chunk: -1}
-		next := 0
-		yieldGroup := func() bool {
-			if len(current.rounds) == 0 || !f.Partial && current.chunk != next {
-				return current.chunk < 0
+		current := group{chunk: -1} // there is none yet
+		expected := 0
+		yieldGroup := func() (goesOn bool) {
+			if current.chunk < 0 {
+				return true
 			}
-			next++
+			if current.chunk != expected && !f.Partial {
+				return false
+			}
+			expected++
 			slices.Sort(current.rounds)
 			return yield(current, nil)
 		}
+
 		for o, err := range f.Store.List(ctx, job.PartsFolder(f.Job), "") {
 			if err != nil {
 				yield(current, err)
@@ -115,7 +119,7 @@ func (f *Fetch) groups(ctx context.Context) iter.Seq2[group, error] {
 			if !ok || chunk >= f.Chunks {
 				continue
 			}
-			if chunk != current.chunk {
+			if chunk != current.chunk { // names are listed in order: the group of the last chunk is whole
 				if !yieldGroup() {
 					return
 				}
@@ -361,12 +365,12 @@ type outcome[R any] struct {
 }
 
 // inParallel runs do for each element, n at a time, and yields the results in the order of the elements. The first
-// error ends them. Results that are not yielded, because the caller leaves early, go to drop. When ahead
-// returns, nothing of it is running.
+// error ends them. Results that are not yielded, because the caller leaves early, go to drop. Once the sequence
+// ends, nothing of it is running.
 func inParallel[T, R any](ctx context.Context, n int, all iter.Seq2[T, error], do func(context.Context, T) (R, error), drop func(R)) iter.Seq2[R, error] {
 	return func(yield func(R, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
-		var pending []chan outcome[R] // way, in order
+		var pending []chan outcome[R] // of the elements under way, in order
 		defer func() {
 			cancel()
 			for _, c := range pending {
@@ -375,7 +379,7 @@ func inParallel[T, R any](ctx context.Context, n int, all iter.Seq2[T, error], d
 				}
 			}
 		}()
-		yieldFirst := func() bool {
+		yieldFirst := func() (goesOn bool) {
 			d := <-pending[0]
 			pending = pending[1:]
 			return yield(d.result, d.err) && d.err == nil

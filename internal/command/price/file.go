@@ -291,39 +291,49 @@ var litellmRates = []struct {
 // litellmTiers are the endings of rates of a tier.
 var litellmTiers = []struct{ ending, tier string }{{"_flex", "flex"}, {"_priority", "priority"}, {"_batches", "batch"}, {"", ""}}
 
-// litellmEntry converts an entry of litellm's file; false if the model is not priced by tokens of text alone.
-func litellmEntry(fields map[string]json.RawMessage) (converted entry, ok bool) {
-	byTier := map[string]map[int64]*rates{} // by tier and step; 0: no step
-	// The name of a price is that of a rate, then perhaps a step, then perhaps the ending of a tier:
-	// input_cost_per_token_above_200k_tokens_priority. Other names are passed over.
-	for name, raw := range fields {
-		var usd float64
-		if json.Unmarshal(raw, &usd) != nil || rawjson.IsNull(raw) {
-			continue // a text, or null: an unknown price, which is not a price of 0
+// parseLitellmName reads the name of a price: that of a rate, then perhaps a step, then perhaps the ending of a tier.
+// input_cost_per_token_above_200k_tokens_priority is the input's rate above 200,000 tokens in the tier priority.
+func parseLitellmName(name string) (field func(*rates) **float64, tier string, step int64, ok bool) {
+	for _, rate := range litellmRates {
+		rest, found := strings.CutPrefix(name, rate.prefix)
+		if !found {
+			continue
 		}
-		for _, rate := range litellmRates {
-			rest, found := strings.CutPrefix(name, rate.prefix)
-			if !found {
-				continue
+		for _, t := range litellmTiers {
+			if text, fits := strings.CutSuffix(rest, t.ending); fits {
+				step, ok = parseStep(text)
+				return rate.field, t.tier, step, ok
 			}
-			for _, tier := range litellmTiers {
-				if step, fits := strings.CutSuffix(rest, tier.ending); fits {
-					if tokens, ok := parseStep(step); ok {
-						if byTier[tier.tier] == nil {
-							byTier[tier.tier] = map[int64]*rates{}
-						}
-						if byTier[tier.tier][tokens] == nil {
-							byTier[tier.tier][tokens] = new(rates)
-						}
-						perMillion := tidy(usd * 1e6)
-						*rate.field(byTier[tier.tier][tokens]) = &perMillion
-					}
-					break
-				}
-			}
-			break
 		}
 	}
+	return nil, "", 0, false
+}
+
+// litellmByTier returns the rates of an entry by tier and step; 0: no step. It passes over other fields, and over prices
+// that are unknown: a text or null, which is not a price of 0.
+func litellmByTier(fields map[string]json.RawMessage) map[string]map[int64]*rates {
+	byTier := map[string]map[int64]*rates{}
+	for name, raw := range fields {
+		field, tier, step, ok := parseLitellmName(name)
+		var usd float64
+		if !ok || rawjson.IsNull(raw) || json.Unmarshal(raw, &usd) != nil {
+			continue
+		}
+		if byTier[tier] == nil {
+			byTier[tier] = map[int64]*rates{}
+		}
+		if byTier[tier][step] == nil {
+			byTier[tier][step] = new(rates)
+		}
+		perMillion := tidy(usd * 1e6)
+		*field(byTier[tier][step]) = &perMillion
+	}
+	return byTier
+}
+
+// litellmEntry converts an entry of litellm's file; false if the model is not priced by tokens of text alone.
+func litellmEntry(fields map[string]json.RawMessage) (converted entry, ok bool) {
+	byTier := litellmByTier(fields)
 	base := byTier[""][0]
 	mode := strings.Trim(string(fields["mode"]), `"`)
 	if base == nil || base.Input == nil || rawjson.Number(fields["input_cost_per_query"]) > 0 {

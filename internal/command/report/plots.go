@@ -121,9 +121,9 @@ func (p *plots) figures(r *Report) []figure {
 		p.figure("How long an answer took", p.latencyWords(), func(v float64) string { return shortNumber(v) + " s" },
 			namedSeries{p.series(chart.Line, quantile(0.5)), "p50"},
 			namedSeries{p.series(chart.Second, quantile(0.95)), "p95"}),
-		p.figure("Tokens a minute", fmt.Sprintf("%s in, %s out in all, of these runs", words.Number(p.tokens(true)), words.Number(p.tokens(false))), plain,
-			namedSeries{p.series(chart.Line, func(s *observe.Sample) float64 { return ratePer(float64(s.InputTokens), s.Span, 60) }), "in"},
-			namedSeries{p.series(chart.Second, func(s *observe.Sample) float64 { return ratePer(float64(s.OutputTokens), s.Span, 60) }), "out"}),
+		p.figure("Tokens a minute", fmt.Sprintf("%s in, %s out in all, of these runs", words.Number(p.sum(inputTokens)), words.Number(p.sum(outputTokens))), plain,
+			namedSeries{p.series(chart.Line, func(s *observe.Sample) float64 { return ratePer(inputTokens(s), s.Span, 60) }), "in"},
+			namedSeries{p.series(chart.Second, func(s *observe.Sample) float64 { return ratePer(outputTokens(s), s.Span, 60) }), "out"}),
 	}
 	if f := p.costFigure(r); f != nil {
 		list = append(list, *f)
@@ -246,14 +246,13 @@ func (p *plots) most() (n int) {
 	return n
 }
 
-// tokens returns the sum of the input tokens, or of the output tokens, of all samples.
-func (p *plots) tokens(in bool) (n int) {
+func inputTokens(s *observe.Sample) float64  { return float64(s.InputTokens) }
+func outputTokens(s *observe.Sample) float64 { return float64(s.OutputTokens) }
+
+// sum returns the sum of a count over all samples.
+func (p *plots) sum(count func(*observe.Sample) float64) (n int) {
 	for k := range p.samples {
-		if in {
-			n += int(p.samples[k].InputTokens)
-		} else {
-			n += int(p.samples[k].OutputTokens)
-		}
+		n += int(count(&p.samples[k]))
 	}
 	return n
 }

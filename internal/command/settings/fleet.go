@@ -264,17 +264,12 @@ func (f *Flags) completeFleet(from origins, env func(string) (string, bool)) err
 	return errors.Join(faults...)
 }
 
-// complete fills in and checks the flags of one lane, as Complete does for a run of one. Flags of the run
+// complete fills in the flags of one lane and checks them, as Complete does for a run of one. Flags of the run
 // hold where the lane sets none.
 func (l *LaneSpec) complete(run *Flags, env func(string) (string, bool)) error {
 	f := l.Flags
 	ownTier := f.All.Changed("service-tier")
-	run.All.VisitAll(func(flag *pflag.Flag) {
-		own := f.All.Lookup(flag.Name)
-		if flag.Changed && !own.Changed && !slices.Contains(ofLanesAlone, flag.Name) && flag.Name != "config" && flag.Name != "concurrency" {
-			_ = f.All.Set(flag.Name, flag.Value.String()) // it took the value before
-		}
-	})
+	l.inheritFlags(run)
 	f.Planned, f.KeyEnvGiven, f.insecureHTTP = run.Planned, f.All.Changed("api-key-env"), l.Insecure
 	f.Lanes.inherit(run.Lanes)
 	f.Lanes.useLaw(f.Law)
@@ -286,9 +281,22 @@ func (l *LaneSpec) complete(run *Flags, env func(string) (string, bool)) error {
 	f.useVendor(f.All, env)
 	f.FewInFlight = false // the window says so
 	f.ConfigBaseURL = f.ConfigBaseURL && !f.Vendor.Answers(f.BaseURL)
-	return errors.Join(append(f.Lanes.check(f.Law), fault, f.checkKeyEnv(env), f.checkInClear(), f.checkHeaders(), checkPreset(f.Preset),
+
+	faults := append(f.Lanes.check(f.Law), fault, f.checkKeyEnv(env), f.checkInClear(), f.checkHeaders(), checkPreset(f.Preset),
 		f.checkLaw(false), f.checkLimits(), AtLeast("concurrency", f.Concurrency, 1), AtLeast("timeout", f.Timeout, time.Millisecond),
-		OneOf("sim-profile", f.SimProfile, ProfileDemo, ProfileSilent, profileFast), l.checkModels(), f.checkTier(), l.readPrices())...)
+		OneOf("sim-profile", f.SimProfile, ProfileDemo, ProfileSilent, profileFast), l.checkModels(), f.checkTier(), l.readPrices())
+	return errors.Join(faults...)
+}
+
+// inheritFlags sets the flags of the run that the lane does not set itself, without those that a lane has alone.
+func (l *LaneSpec) inheritFlags(run *Flags) {
+	lane := l.Flags.All
+	run.All.VisitAll(func(flag *pflag.Flag) {
+		ofRunAlone := flag.Name == "config" || flag.Name == "concurrency"
+		if flag.Changed && !ofRunAlone && !slices.Contains(ofLanesAlone, flag.Name) && !lane.Lookup(flag.Name).Changed {
+			_ = lane.Set(flag.Name, flag.Value.String()) // it took the value before
+		}
+	})
 }
 
 // readPrices makes the lane's table of prices. A price of its own takes precedence over all others.
@@ -399,6 +407,14 @@ func (l *LaneSpec) checkSameQuota(other *LaneSpec) error {
 	return nil
 }
 
+// noLane returns the error that a pool names something that is no lane.
+func (f *Fleet) noLane(name string) error {
+	if slices.ContainsFunc(f.Pools, func(p PoolSpec) bool { return p.Name == name }) {
+		return fmt.Errorf("%q is a pool: a pool has lanes, and no other pool", Clipped(name))
+	}
+	return fmt.Errorf("there is no lane %q: %sthe lanes are %s", Clipped(name), DidYouMean(Nearest(name, f.Names())), strings.Join(f.Names(), ", "))
+}
+
 // checkPool refuses lanes that do not exist or that are in a pool twice. All lanes of a quota must be in one
 // tier of it.
 func (f *Fleet) checkPool(p *PoolSpec) error {
@@ -408,11 +424,7 @@ func (f *Fleet) checkPool(p *PoolSpec) error {
 		for _, name := range lanes {
 			lane := f.Lane(name)
 			if lane == nil {
-				isPool := slices.ContainsFunc(f.Pools, func(p PoolSpec) bool { return p.Name == name })
-				if isPool {
-					return fmt.Errorf("%q is a pool: a pool has lanes, and no other pool", Clipped(name))
-				}
-				return fmt.Errorf("there is no lane %q: %sthe lanes are %s", Clipped(name), DidYouMean(Nearest(name, f.Names())), strings.Join(f.Names(), ", "))
+				return f.noLane(name)
 			}
 			if seen[name] {
 				return fmt.Errorf("lane %s is there twice: keep one", name)
