@@ -115,7 +115,7 @@ func TestLanesGoWithTheJob(t *testing.T) {
 			h.hub()
 			h.env["FIRST_KEY"], h.env["THIRD_KEY"] = key, "sk-third-0123456789-good"
 			for range 3 {
-				h.worker("-c 8")
+				h.worker("-c 8" + oneKeeper)
 			}
 			h.all("submit {}/in.jsonl -o {}/out.jsonl --config {}/lanes.yaml --chunk-lines 50 --wait", items)
 			first, second, third := provider.of(" small"), provider.of(" smaller")-0, provider.of("sk-third")
