@@ -61,6 +61,13 @@ func value(page, name, label string) (sum float64) {
 	return sum
 }
 
+// balanced reports whether a keeper's permits under a limit tell of so many calls: each has ended, or its permit is one that the keeper has
+// given up, since a machine that stalls keeps a worker from saying anything for longer than the keeper waits.
+func balanced(keeper, label string, calls float64) bool {
+	ended := value(keeper, "headrace_keeper_calls_ended_total", label)
+	return ended <= calls && calls <= ended+value(keeper, "headrace_keeper_permits_vanished_total", label)
+}
+
 // A worker shows what it has done and what it knows as keeper, and a hub what goes through it. After a job the permits
 // and the calls of all are as many, and no label names a job.
 func TestWorkersAndHubsShowTheirFigures(t *testing.T) {
@@ -87,7 +94,7 @@ func TestWorkersAndHubsShowTheirFigures(t *testing.T) {
 	}
 	h.env["HEADRACE_CLUSTER"] = strings.TrimSpace(string(line))
 	first, second := &said{}, &said{}
-	defer start("worker -c 8 --metrics-addr 127.0.0.1:0", first)()
+	defer start("worker -c 8 --metrics-addr 127.0.0.1:0"+oneKeeper, first)()
 	scraped(t, first, func(page string) bool { return value(page, "headrace_keeper", "") == 1 })
 	defer start("worker -c 8 --keeper never --metrics-addr :0", second)()
 	h.write("in.jsonl", questions(items))
@@ -97,11 +104,10 @@ func TestWorkersAndHubsShowTheirFigures(t *testing.T) {
 	keeper := scraped(t, first, func(page string) bool {
 		other = scraped(t, second, func(string) bool { return true })
 		return value(page, "headrace_worker_items_total", "")+value(other, "headrace_worker_items_total", "") == items &&
-			value(page, "headrace_keeper_calls_ended_total", "") >= items
+			balanced(page, `lane="`, value(page, "headrace_worker_calls_total", "")+value(other, "headrace_worker_calls_total", ""))
 	})
-	calls := value(keeper, "headrace_worker_calls_total", "") + value(other, "headrace_worker_calls_total", "")
-	if ended := value(keeper, "headrace_keeper_calls_ended_total", `lane="`); ended != calls || value(keeper, "headrace_keeper_permits_given_total", "") < ended {
-		t.Errorf("%v calls, and %v ended by permits\n%s", calls, ended, keeper)
+	if given, ended := value(keeper, "headrace_keeper_permits_given_total", ""), value(keeper, "headrace_keeper_calls_ended_total", ""); given < ended {
+		t.Errorf("%v permits are given, and %v calls ended by them\n%s", given, ended, keeper)
 	}
 	if value(other, "headrace_keeper", "") != 0 || strings.Contains(other, "headrace_keeper_epoch") || value(keeper, "headrace_keeper_lane_phase", "") != 1 ||
 		value(keeper, "headrace_worker_calls_in_flight_max", "") != 8 || !strings.Contains(keeper, "\nheadrace_build_info{") || !strings.Contains(keeper, "\ngo_goroutines ") {
@@ -129,7 +135,7 @@ func TestALoneKeeperShowsItsLimits(t *testing.T) {
 		go func() { over <- h.run(line, out, out, signals) }()
 		return func() int { signals <- os.Interrupt; return <-over }
 	}
-	keeps := start("worker --header X-Ours=1 --metrics-addr 127.0.0.1:0", keeper)
+	keeps := start("worker --header X-Ours=1 --metrics-addr 127.0.0.1:0"+oneKeeper, keeper)
 	scraped(t, keeper, func(page string) bool { return value(page, "headrace_keeper", "") == 1 })
 	works := start("worker -c 8 --keeper never --rpm 60000 --metrics-addr 127.0.0.1:0", worker)
 	h.write("in.jsonl", questions(items))
@@ -138,11 +144,8 @@ func TestALoneKeeperShowsItsLimits(t *testing.T) {
 	other := ""
 	page := scraped(t, keeper, func(page string) bool {
 		other = scraped(t, worker, func(page string) bool { return value(page, "headrace_worker_items_total", "") == items })
-		return value(page, "headrace_keeper_calls_ended_total", `lane="org"`) >= items
+		return balanced(page, `lane="org"`, value(other, "headrace_worker_calls_total", ""))
 	})
-	if ended, calls := value(page, "headrace_keeper_calls_ended_total", `lane="org"`), value(other, "headrace_worker_calls_total", ""); ended != calls {
-		t.Errorf("%v calls, and %v that ended by the keeper's permits\n%s", calls, ended, page)
-	}
 	if value(page, "headrace_worker_calls_total", "") != 0 || value(page, "headrace_worker_jobs", "") != 0 || value(other, "headrace_keeper", "") != 0 {
 		t.Errorf("the keeper works, or the worker keeps:\n%s\n%s", page, other)
 	}
