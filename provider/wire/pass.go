@@ -111,10 +111,9 @@ func (c *Client) passPath(r provider.Request, streams bool) (path, template stri
 
 // pass sends the request that build makes, and once more if its proof was refused and there is a fresher one.
 func (c *Client) pass(ctx context.Context, header http.Header, body []byte, build func(context.Context) (*http.Request, error)) (*http.Response, error) {
-	provider.RecorderFrom(ctx).Hide(c.cfg.Auth.Secrets()...)
 	for isRetry := false; ; isRetry = true {
 		sending := ctx
-		if !c.custom {
+		if !c.custom { // ours tells what has left
 			sending = watched(ctx)
 		}
 		req, err := build(sending)
@@ -125,6 +124,8 @@ func (c *Client) pass(ctx context.Context, header http.Header, body []byte, buil
 		if err := c.cfg.Auth.Apply(ctx, req, body); err != nil {
 			return nil, c.refused(err)
 		}
+		provider.RecorderFrom(ctx).Hide(c.cfg.Auth.Secrets()...) // the source may just have read a fresh one
+
 		resp, err := c.send(req)
 		if err == nil {
 			err = unpack(resp)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -103,6 +104,43 @@ func TestPassWithAFresherKey(t *testing.T) {
 		if resp.StatusCode != want || calls != 2 {
 			t.Errorf("%d after %d calls, want %d", resp.StatusCode, calls, want)
 		}
+	}
+}
+
+// late is a key that its source reads when a call asks for it.
+type late struct {
+	auth.None
+	read []string
+}
+
+func (l *late) Apply(_ context.Context, r *http.Request, _ []byte) error {
+	l.read = []string{"sk-late-0123456789abcdef"}
+	r.Header.Set("X-My-Key", l.read[0])
+	return nil
+}
+func (l *late) Secrets() []string { return l.read }
+
+// A record of a call does not repeat a key that was read for that call.
+func TestPassHidesTheKeyOfThisCall(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = io.WriteString(w, `{"type":"error","error":{"type":"invalid_request_error","message":"no key `+r.Header.Get("X-My-Key")+`"}}`)
+	}))
+	defer s.Close()
+	c, err := New(Config{Dialect: anthropic.Dialect{}, BaseURL: s.URL, Auth: &late{}, Transport: &provider.Transport{Base: http.DefaultTransport}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, rec := provider.WithRecorder(t.Context())
+	resp, err := c.Pass(ctx, provider.Request{Endpoint: provider.Messages, Body: []byte(`{}`)}, false, nil, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, resp.Body)
+	_ = resp.Body.Close()
+	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	if got := string(rec.Snapshot().ErrorBody); !strings.Contains(got, "no key ") || strings.Contains(got, "sk-late") {
+		t.Errorf("the record has %q", got)
 	}
 }
 
