@@ -102,10 +102,10 @@ func TestAJobIsPausedAndResumed(t *testing.T) {
 	h.until(name, func(*node.Standing) bool { return c.calls() > 10 })
 	h.must(0, "jobs pause "+name, "job "+name+": paused, with ")
 	before := -1
-	h.until(name, func(*node.Standing) bool { // a worker that has not been heard yet may still call: no call leaves between two looks
-		earlier := before
+	h.until(name, func(s *node.Standing) bool { // a look that hears no worker, or hears it between two calls, shows none in flight, too
+		was := before
 		before = c.calls()
-		return before == earlier
+		return len(s.Workers) == 2 && s.InFlight == 0 && before == was
 	})
 	h.worker("-c 4")
 	h.must(0, "jobs status "+name, "paused", "held by: paused")
