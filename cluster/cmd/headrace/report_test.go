@@ -40,7 +40,7 @@ func TestReportOfAJob(t *testing.T) {
 	}
 	h.write("in.jsonl", questions(4)+bad(1)+questions(3)+bad(2)+questions(11))
 	const flags = " --provider sim --sim-profile fast --limit-name org --price 1,2"
-	h.must(0, "limits set org --rpm 60") // slow: the job is still under way when the reports come late
+	h.must(0, "limits set org --rpm 20") // slow: the job is still under way when the reports come late
 	name := strings.TrimSpace(h.must(0, "submit {}/in.jsonl -o {}/out.jsonl --chunk-lines 5 --max-cost 9"+flags))
 	h.must(0, "jobs report "+name, "the input has not been read", "job "+name)
 	h.worker("-c 8")
