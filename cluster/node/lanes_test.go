@@ -10,9 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jonboulle/clockwork"
+
 	"github.com/headrace/headrace/batch/promptfile"
 	"github.com/headrace/headrace/cluster/bus"
 	"github.com/headrace/headrace/cluster/job"
+	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 )
@@ -73,6 +76,41 @@ func limitsOf(t *testing.T, n *Node, wanted func(limits int) bool) {
 		case <-ctx.Done():
 			t.Fatal("no such report")
 		}
+	}
+}
+
+// A limit of which only a worker knows starts from that worker's settings, also if the worker stalls and reports late. If all
+// are silent there is nothing to start from.
+func TestALimitIsLearnedFromAWorkerThatIsLate(t *testing.T) {
+	t.Parallel()
+	for name, speaks := range map[string]bool{"late": true, "never": false} {
+		t.Run(name, func(t *testing.T) {
+			n := newCluster(t).join(nil)
+			defer n.Close()
+			clock := clockwork.NewFakeClock()
+			n.clock = clock
+			want := machine.LaneConfig{}
+			learned := make(chan machine.LaneConfig, 1)
+			go func() {
+				lane, err := n.limitOfWorkers(t.Context(), "org", time.Second)
+				if err != nil {
+					t.Error(err)
+				}
+				learned <- lane
+			}()
+			must.Do(t, clock.BlockUntilContext(t.Context(), 1))
+			clock.Advance(time.Second)
+			if speaks {
+				want.Limits.TPM = 5_000_000
+				must.Do(t, n.bus.Say(bus.Status, "worker", bus.WorkerStatus{Limits: map[string]machine.LaneConfig{"org": want}}))
+			} else {
+				must.Do(t, clock.BlockUntilContext(t.Context(), 1))
+				clock.Advance(silentWait)
+			}
+			if got := <-learned; got.Limits != want.Limits {
+				t.Errorf("it learns %+v, want %+v", got.Limits, want.Limits)
+			}
+		})
 	}
 }
 

@@ -389,20 +389,28 @@ func (n *Node) ChangeLimit(ctx context.Context, limit string, wait time.Duration
 	return n.SetLimit(ctx, limit, lane)
 }
 
-// limitOfWorkers returns a limit as a worker describes it. It returns the zero value if no worker that knows the limit
-// reports within wait.
+// silentWait is the time for hearing a worker while all are silent: a machine that stalls says nothing for seconds. What a
+// worker keeps to and a person did not name would be gone from the limit.
+const silentWait = 10 * time.Second
+
+// limitOfWorkers returns a limit as a worker describes it. It returns the zero value if workers report within wait and
+// none knows the limit, or if all are silent for silentWait after that.
 func (n *Node) limitOfWorkers(ctx context.Context, limit string, wait time.Duration) (lane machine.LaneConfig, err error) {
 	workers, err := bus.Listen[bus.WorkerStatus](n.bus, bus.Status, "", watchKept)
 	if err != nil {
 		return lane, err
 	}
 	defer workers.Close()
+	heard, isLate := false, false
 	for timeout := n.clock.After(wait); ; {
 		select {
 		case <-ctx.Done():
 			return lane, ctx.Err()
 		case <-timeout:
-			return lane, nil
+			if heard || isLate {
+				return lane, nil
+			}
+			timeout, isLate = n.clock.After(silentWait), true
 		case message, open := <-workers.C:
 			if !open {
 				return lane, bus.ErrAway
@@ -410,6 +418,10 @@ func (n *Node) limitOfWorkers(ctx context.Context, limit string, wait time.Durat
 			if lane, known := message.Body.Limits[limit]; known {
 				return lane, nil
 			}
+			if isLate && !heard {
+				timeout = n.clock.After(wait) // the others report, too
+			}
+			heard = true
 		}
 	}
 }
