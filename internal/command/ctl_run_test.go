@@ -56,9 +56,13 @@ func TestControlOfARun(t *testing.T) {
 			t.Errorf("%s: code %d, %q, want %q", c.words, code, said, c.want)
 		}
 	}
-	calls := func() int64 { time.Sleep(300 * time.Millisecond); return int64(server.Books().Accepted) } // calls that were in flight have ended by then
-	if before, after := calls(), calls(); before != after {
-		t.Errorf("a paused run made %d calls", after-before)
+	calls := func() int64 { time.Sleep(300 * time.Millisecond); return int64(server.Books().Accepted) }
+	before, after := calls(), calls()
+	for tries := 0; tries < 30 && before != after; tries++ { // on a busy machine calls that had left arrive late
+		before, after = after, calls()
+	}
+	if before != after {
+		t.Errorf("a paused run goes on with %d calls in 300 ms", after-before)
 	}
 	said, _ := control(t, out, "status", "--json")
 	var stands struct {
@@ -120,17 +124,21 @@ func TestControlChangesWhatIsCalled(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out.jsonl")
 	p := start(t, nil, promptsFile(t, 100_000), "-o", out, "--base-url", base, "--model", "m", "-c", "16", "--rpm", "6000", "--max-cost", "5", "--price", "1,2")
 	p.until(func(e shownEvent) bool { return e.Event == "progress" && e.Done > 0 })
-	calls := func(in time.Duration) int64 {
-		before := server.Books().Accepted
+	calls := func(in time.Duration) (n int64, took time.Duration) {
+		before, began := server.Books().Accepted, time.Now()
 		time.Sleep(in)
-		return int64(server.Books().Accepted - before)
+		return int64(server.Books().Accepted - before), time.Since(began)
 	}
 	if said, code := control(t, out, "limit", "rpm=60"); code != 0 {
 		t.Fatalf("code %d, %q", code, said)
 	}
-	calls(time.Second)                       // those that were in flight end
-	if n := calls(2 * time.Second); n > 16 { // 2 may leave, and 5 may have been saved up; at 6,000 a minute it would be 200
-		t.Errorf("%d calls in 2 s at 60 a minute", n)
+	for range 20 { // those that were in flight arrive, on a busy machine late
+		if n, _ := calls(time.Second); n <= 7 { // one may leave, and 5 may have been saved up
+			break
+		}
+	}
+	if n, took := calls(2 * time.Second); n > 14+int64(took.Seconds()) { // at 6,000 a minute it would be 200
+		t.Errorf("%d calls in %v at 60 a minute", n, took)
 	}
 	if said, code := control(t, out, "max-cost", "0.000001"); code != 0 {
 		t.Fatalf("code %d, %q", code, said)

@@ -21,13 +21,15 @@ func TestContinued(t *testing.T) {
 	if !continued() {
 		t.Error("a stop was not seen")
 	}
-	began := time.Now()
-	for range 3 {
+	shortest := time.Hour // a busy machine may make one of them longer
+	for range 5 {
+		began := time.Now()
 		if continued() {
 			t.Error("it was stopped once")
 		}
+		shortest = min(shortest, time.Since(began))
 	}
-	if lasted := time.Since(began); lasted > signalWait {
-		t.Errorf("three looks without a stop lasted %v", lasted)
+	if shortest >= signalWait {
+		t.Errorf("each of five looks without a stop lasted %v or more", shortest)
 	}
 }
