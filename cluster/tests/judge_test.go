@@ -314,7 +314,9 @@ func (a *audit) withoutExcuse(prompt string, calls []call, atWire map[int]bool) 
 	for i, c := range calls[:len(calls)-1] {
 		excused := slices.ContainsFunc(a.blows, func(b blow) bool { return a.excuses(b, c) })
 		if !excused && !a.stoodAtWire(c, calls[i+1], atWire) {
-			complaints = append(complaints, fmt.Sprintf("%q: call %d of %d, of %s at %s, status %d, took %v", prompt, i+1, len(calls), c.who, c.at.Format(clockTime), c.status, c.ended.Sub(c.at)))
+			next := calls[i+1]
+			complaints = append(complaints, fmt.Sprintf("%q: call %d of %d, of %s at %s, status %d, took %v; the next is of %s at %s",
+				prompt, i+1, len(calls), c.who, c.at.Format(clockTime), c.status, c.ended.Sub(c.at), next.who, next.at.Format(clockTime)))
 		}
 	}
 	return complaints
