@@ -12,6 +12,7 @@ import (
 
 	"github.com/jonboulle/clockwork"
 
+	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/promptfile"
 	"github.com/headrace/headrace/cluster/bus"
 	"github.com/headrace/headrace/cluster/job"
@@ -111,6 +112,36 @@ func TestALimitIsLearnedFromAWorkerThatIsLate(t *testing.T) {
 				t.Errorf("it learns %+v, want %+v", got.Limits, want.Limits)
 			}
 		})
+	}
+}
+
+// Workers that report, and of which none knows a limit, are not listened to for longer.
+func TestALimitThatNoWorkerKnows(t *testing.T) {
+	t.Parallel()
+	n := newCluster(t).join(nil)
+	defer n.Close()
+	clock := clockwork.NewFakeClock()
+	began := clock.Now()
+	n.clock = clock
+	learned := make(chan machine.LaneConfig, 1)
+	go func() {
+		lane, err := n.limitOfWorkers(t.Context(), "org", time.Second)
+		if err != nil {
+			t.Error(err)
+		}
+		learned <- lane
+	}()
+	for {
+		select {
+		case got := <-learned:
+			if listened := clock.Since(began); got.Limits != (batch.Limits{}) || listened > silentWait/2 {
+				t.Errorf("it learns %+v in %v", got.Limits, listened)
+			}
+			return
+		case <-time.After(10 * time.Millisecond):
+			must.Do(t, n.bus.Say(bus.Status, "worker", bus.WorkerStatus{}))
+			clock.Advance(10 * time.Millisecond)
+		}
 	}
 }
 

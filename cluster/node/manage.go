@@ -376,7 +376,8 @@ func (n *Node) SetLimit(ctx context.Context, limit string, lane machine.LaneConf
 }
 
 // ChangeLimit sets a limit to the result of change. It starts from the settings that a person made before. Without any,
-// it starts from those of a worker with calls under the limit, and listens to workers for wait to learn them.
+// it starts from those of a worker with calls under the limit. It listens to workers for wait to learn them, and for
+// silentWait more while all are silent.
 func (n *Node) ChangeLimit(ctx context.Context, limit string, wait time.Duration, change func(*machine.LaneConfig)) error {
 	lane, set, err := keeping.SetByPeople(ctx, n.home, limit)
 	if err == nil && !set {
@@ -389,8 +390,8 @@ func (n *Node) ChangeLimit(ctx context.Context, limit string, wait time.Duration
 	return n.SetLimit(ctx, limit, lane)
 }
 
-// silentWait is the time for hearing a worker while all are silent: a machine that stalls says nothing for seconds. What a
-// worker keeps to and a person did not name would be gone from the limit.
+// silentWait is the further time for a report while all workers are silent: one on a machine that stalls reports seconds late.
+// Without its report the limit would lose all that the person does not name.
 const silentWait = 10 * time.Second
 
 // limitOfWorkers returns a limit as a worker describes it. It returns the zero value if workers report within wait and
@@ -417,9 +418,6 @@ func (n *Node) limitOfWorkers(ctx context.Context, limit string, wait time.Durat
 			}
 			if lane, known := message.Body.Limits[limit]; known {
 				return lane, nil
-			}
-			if isLate && !heard {
-				timeout = n.clock.After(wait) // the others report, too
 			}
 			heard = true
 		}
