@@ -226,7 +226,7 @@ func next[T any](t *testing.T, f *Feed[T]) (v T) {
 	return v
 }
 
-// tried is for how long a hub is tried that never lets in: a machine that stalls tries at least once in that time.
+// tried bounds the time for reaching a hub that lets nobody in. A machine that stalls has time for one try at least.
 const tried = 10 * time.Second
 
 // What stands between a machine and its bus is said by its name, with what to do about it, and without the token.

@@ -69,10 +69,17 @@ func TestAJobWhoseAnswersMustFit(t *testing.T) {
 			if calls < items+items/20 || calls > items+items/10+2*inFlight {
 				t.Errorf("%d calls for %d items", calls, items)
 			}
-			for a, n := range of { // an item that the killed worker had in hands begins anew with another, and has all its tries there
+			again := 0 // an item that the killed worker had in hands begins anew with another, and has all its tries there
+			for a, n := range of {
 				if most := 1 + 2*strings.Count(a.prompt, "one"); n > most {
 					t.Errorf("%d calls of %s, by the killed worker: %v", n, a.prompt, a.byKilled)
 				}
+				if a.byKilled && of[asked{a.prompt, false}] > 0 {
+					again++
+				}
+			}
+			if again > 2*inFlight {
+				t.Errorf("%d items began anew, of %d in hands", again, inFlight)
 			}
 		})
 	}

@@ -114,8 +114,8 @@ func (h *here) hub() (line string) {
 	return line
 }
 
-// oneKeeper has the first keeper of a cluster stay it, also if the machine stalls for longer than the usual lease: what only it knows, such
-// as which limits have stopped and how many calls have ended, is gone with it.
+// oneKeeper is a lease that outlasts a stall of the machine. Only the first keeper knows which limits have stopped and how many calls
+// have ended.
 const oneKeeper = " --lease 1m"
 
 // worker starts one; what it gives ends it softly and gives its exit code.
