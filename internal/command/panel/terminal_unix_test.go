@@ -3,6 +3,7 @@
 package panel
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -21,15 +22,16 @@ func TestContinued(t *testing.T) {
 	if !continued() {
 		t.Error("a stop was not seen")
 	}
-	shortest := time.Hour // a busy machine may make one of them longer
+	var looks []time.Duration
 	for range 5 {
 		began := time.Now()
 		if continued() {
 			t.Error("it was stopped once")
 		}
-		shortest = min(shortest, time.Since(began))
+		looks = append(looks, time.Since(began))
 	}
-	if shortest >= signalWait {
-		t.Errorf("each of five looks without a stop lasted %v or more", shortest)
+	slices.Sort(looks) // a busy machine may make two of them longer
+	if lasted := looks[0] + looks[1] + looks[2]; lasted > signalWait {
+		t.Errorf("three looks without a stop lasted %v", lasted)
 	}
 }
