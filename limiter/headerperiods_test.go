@@ -38,7 +38,7 @@ func TestHeaderPeriods(t *testing.T) {
 			t.Errorf("%+v: %v", p, err)
 		}
 	}
-	if err := (&Periods{{On: Requests, Family: "x"}}).Validate(); err == nil || !strings.HasSuffix(err.Error(), `family "x": 0s is not over 0 and up to 744h0m0s`) {
+	if err := (&Periods{{On: Requests, Family: "x"}}).Validate(); err == nil || !strings.HasSuffix(err.Error(), `family "x": 0s is out of range: want more than 0s and at most 744h0m0s`) {
 		t.Error(err)
 	}
 }

@@ -354,7 +354,7 @@ func (p *Periods) Validate() error {
 		case one.On > OutputTokens:
 			return fmt.Errorf("%w: %v: there is no such dimension", ErrPeriods, one.On)
 		case one.Per <= 0 || one.Per > longestPeriod:
-			return fmt.Errorf("%w: %s of family %q: %v is not over 0 and up to %v", ErrPeriods, one.On, one.Family, one.Per, longestPeriod)
+			return fmt.Errorf("%w: %s of family %q: %v is out of range: want more than 0s and at most %v", ErrPeriods, one.On, one.Family, one.Per, longestPeriod)
 		}
 	}
 	return nil
