@@ -53,7 +53,8 @@ const maxNested = 3
 // escapedOnce writes a text as JSON does within a string.
 var escapedOnce = strings.NewReplacer(`"`, `\"`, `\`, `\\`)
 
-// RedactText is Redact for short texts, which nearly always hold no secret.
+// RedactText is Redact for short texts. They nearly always hold no secret, so a cheap test comes first: a secret shows its first
+// minSecret bytes even if it is cut off, or a backslash where it is escaped.
 func RedactText(text string, secrets ...string) string {
 	for _, s := range secrets {
 		if isSecret(s) && (strings.Contains(text, s[:minSecret]) || strings.IndexByte(text, '\\') >= 0) {

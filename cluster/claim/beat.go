@@ -152,13 +152,14 @@ func (m *Machine) inspectionListed(c *claim, e Listed) {
 		m.leave(c, lost, 0, "its journal is gone")
 		return
 	}
-	m.endDoubt(c)
+	m.confirm(c)
 }
 
-// endDoubt starts the calls that waited, unless there is a new doubt.
-func (m *Machine) endDoubt(c *claim) {
+// confirm handles a list without a later claim: the chunk was this claim's when the heartbeat before the list was sent. The calls
+// that waited start, unless there is a new doubt, or the claim is stale by now.
+func (m *Machine) confirm(c *claim) {
 	c.sure = later(c.sure, c.backed)
-	if !c.doubted.After(c.inspected) {
+	if newDoubt := c.doubted.After(c.inspected); !newDoubt {
 		c.doubted = time.Time{}
 	}
 	if m.stale(c) {

@@ -15,7 +15,8 @@ import (
 // lists after making its own journal, so at least one meets the other. After that the claim looks for the
 // part again: another worker may have made it and deleted the journals between the first look and the list.
 
-// delivered begins a claim of a delivered chunk. It returns the chunk while the worker drains.
+// delivered begins a claim of a chunk that the queue gave out. A draining worker puts the chunk back. A chunk that is claimed here
+// already has only a new delivery, and one of a canceled job is left at once.
 func (m *Machine) delivered(e Delivered) {
 	m.sources.endFetch(e.Chunk.Job, time.Time{})
 	earlier := m.claimOf(e.Chunk)
@@ -32,9 +33,9 @@ func (m *Machine) delivered(e Delivered) {
 		m.claims = append(m.claims, c)
 		if m.canceled[e.Chunk.Job] {
 			m.leave(c, dropped, 0, whyCanceled)
-			return
+		} else {
+			m.do(CheckPart{c.id})
 		}
-		m.do(CheckPart{c.id})
 	}
 }
 

@@ -176,12 +176,13 @@ func (h *Holding) laneUnder(limit string) string {
 	return ""
 }
 
-// heldLanes are the lanes of a holder, by their limits.
+// heldLanes is the laneMessenger of a Holding.
 type heldLanes struct{ h *Holding }
 
-// Tell passes a word to the lane of a limit.
-func (l heldLanes) Tell(_ context.Context, name string, word any) error {
-	limit, _ := splitLane(name)
+// Tell passes a word for a lane of the keeper, named by laneName, to the holder's own lane under that limit. A limit without a
+// lane, as one that is forgotten, hears nothing.
+func (l heldLanes) Tell(_ context.Context, keeperLane string, word any) error {
+	limit, _ := splitLane(keeperLane)
 	l.h.mu.Lock()
 	lane := l.h.laneUnder(limit)
 	l.h.mu.Unlock()

@@ -166,8 +166,8 @@ func readJournal(ctx context.Context, s Store, name string, yield func([]byte, e
 		return ErrMissing
 	}
 	for i, object := range objects {
-		if object != name+"."+appendEnding && object != pieceName(name, i) {
-			return fmt.Errorf("%s comes where %s should", object, pieceName(name, i))
+		if want := pieceName(name, i); object != want && object != name+"."+appendEnding {
+			return fmt.Errorf("%s comes where %s should", object, want)
 		}
 		if err := readLines(ctx, s, object, yield); err != nil {
 			return err
@@ -176,7 +176,7 @@ func readJournal(ctx context.Context, s Store, name string, yield func([]byte, e
 	return nil
 }
 
-// journalObjects lists the objects of a journal.
+// journalObjects lists the objects of a journal in the order of their names, which is that of the pieces.
 func journalObjects(ctx context.Context, s Store, name string) ([]string, error) {
 	if err := checkJournal(name); err != nil {
 		return nil, err

@@ -92,8 +92,8 @@ func (q *quota) Take(now time.Time, cost limiter.Cost) bool {
 func (q *quota) Settle(now time.Time, estimated, actual limiter.Cost) {
 	q.lastPass = pass{}
 	over := actual.Drawn().Minus(estimated.Drawn())
-	for d := limiter.Tokens; d <= limiter.OutputTokens; d++ {
-		q.buckets[d].Debit(now, over.In(d))
+	for d := limiter.Tokens; d <= limiter.OutputTokens; d++ { // all but Requests
+		q.buckets[d].Debit(now, over.In(d)) // of the two, the one with a negative amount does nothing
 		q.buckets[d].Credit(now, -over.In(d))
 	}
 }

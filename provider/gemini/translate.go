@@ -295,7 +295,7 @@ func wantsSignature(model string) bool {
 // maxEmbeds is the largest number of texts in one call.
 const maxEmbeds = 100
 
-// FromEmbeddings translates a request for OpenAI's embeddings into the dialect. One text goes to
+// FromEmbeddings translates a request for OpenAI's embeddings into Gemini's dialect. One text goes to
 // embedContent, which Vertex has, too, and several texts go to batchEmbedContents. An error is a
 // *provider.Untranslatable.
 func (Dialect) FromEmbeddings(r provider.Request) (operation string, body []byte, err error) {
@@ -317,7 +317,7 @@ func (Dialect) FromEmbeddings(r provider.Request) (operation string, body []byte
 		return provider.BatchEmbedContents, appendEmbeds(out, e, r.Model), nil
 	}
 	out = appendContent(append(out, '{'), e.Inputs[0])
-	if e.Dimensions > 0 {
+	if e.Dimensions > 0 { // in a batch they are a member of each request
 		out = append(out, `,"embedContentConfig":{"outputDimensionality":`...)
 		out = append(strconv.AppendInt(out, int64(e.Dimensions), 10), '}')
 	}

@@ -113,7 +113,7 @@ func (c *Client) passPath(r provider.Request, streams bool) (path, template stri
 func (c *Client) pass(ctx context.Context, header http.Header, body []byte, build func(context.Context) (*http.Request, error)) (*http.Response, error) {
 	for isRetry := false; ; isRetry = true {
 		sending := ctx
-		if !c.custom { // ours tells what has left
+		if !c.custom { // with a custom transport the body tells what has left
 			sending = watched(ctx)
 		}
 		req, err := build(sending)

@@ -204,7 +204,7 @@ func (b *body) Read(p []byte) (int, error) {
 		if b.done {
 			return 0, io.EOF
 		}
-		if err := b.line(); err != nil {
+		if err := b.refill(); err != nil {
 			return 0, err
 		}
 	}
@@ -214,8 +214,8 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// line takes the next line, or the footer behind the last line.
-func (b *body) line() error {
+// refill puts the next line into rest. After the last line it puts the footer there, which ends the part.
+func (b *body) refill() error {
 	if b.next == nil {
 		b.next, b.stop = iter.Pull2(b.lines)
 	}

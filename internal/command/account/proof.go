@@ -125,16 +125,17 @@ func (b *Account) mayGetKey() bool {
 	return b.callsVendor() || settings.IsLoopback(settings.HostOf(b.flags.BaseURL))
 }
 
-// missingKey returns the ending of a run whose key is not there, with advice about the variables.
+// missingKey returns the error for a missing key. It names the variables that could hold one.
 func (b *Account) missingKey() error {
 	keys := b.flags.Vendor.Keys
 	if !b.flags.KeyEnvGiven && len(keys) == 0 {
 		return exit.Refuse("--provider %s needs a token, and no variable is known for it: put it into a file and name that with --api-key-file, or name a variable with --api-key-env", b.flags.Provider)
 	}
-	if b.flags.KeyEnvGiven || len(keys) < 2 {
-		return b.flags.Again(b.World, exit.Usage, "%s is not set: put your key into it, name another variable with --api-key-env, or try without a key: --provider sim\nthen run:", b.flags.KeyEnv)
+	unset := b.flags.KeyEnv + " is not set: put your key into it"
+	if !b.flags.KeyEnvGiven && len(keys) > 1 {
+		unset = "none of " + strings.Join(keys, ", ") + " is set: put your key into one"
 	}
-	return b.flags.Again(b.World, exit.Usage, "none of %s is set: put your key into one, name another variable with --api-key-env, or try without a key: --provider sim\nthen run:", strings.Join(keys, ", "))
+	return b.flags.Again(b.World, exit.Usage, "%s, name another variable with --api-key-env, or try without a key: --provider sim\nthen run:", unset)
 }
 
 // whoseKey returns the title of the vendor that the key's variable belongs to: the first row that names it.

@@ -407,7 +407,7 @@ func (l *LaneSpec) checkSameQuota(other *LaneSpec) error {
 	return nil
 }
 
-// noLane returns the error that a pool names something that is no lane.
+// noLane returns the error for a name in a pool that no lane has.
 func (f *Fleet) noLane(name string) error {
 	if slices.ContainsFunc(f.Pools, func(p PoolSpec) bool { return p.Name == name }) {
 		return fmt.Errorf("%q is a pool: a pool has lanes, and no other pool", Clipped(name))

@@ -23,13 +23,13 @@ func (t Tally) Rate() float64 {
 
 // Tallies count the events of the most recent span of time, in slots.
 //
-//	slot:   0     1     2     3     4     5      width each, from origin on
+//	slot:   0     1     2     3     4     5      width each, from Origin on
 //	     │·····│·····│·····│·····│·····│··
 //	                 └─ counted at 5 if there are 4 ─┘
 //
 // The youngest slot is filling, so the count reaches back between span−width and span. Slots
-// are numbered from the first event; ring i%slots is slot i, for the last `slots` numbers
-// before head, filling is the head, and sum is the total.
+// are numbered from the first event; ring i%Slots is slot i, for the last Slots numbers
+// before Head, filling is the head, and Sum is the total.
 //
 // The fields that an event touches come first, and fill one line of a processor's cache.
 //
@@ -105,7 +105,7 @@ func (c *Tallies) forward(slot int64) {
 	c.own()
 	*c.ring(c.Head), c.filling = c.filling, Tally{}
 	for i := c.Head + 1; i <= min(slot, c.Head+c.Slots); i++ {
-		old := c.ring(i)
+		old := c.ring(i) // slot i takes the place of slot i-Slots
 		c.Sum.Total -= old.Total
 		c.Sum.Failed -= old.Failed
 		*old = Tally{}

@@ -93,7 +93,7 @@ func (r *request) chargeBlocks(blocks gjson.Result) {
 		content := block.Get("content")
 		switch {
 		case !block.IsObject(), block.Get("type").Str == "text":
-		case content.IsArray(): // the result of a tool that gave a picture
+		case content.IsArray(): // the result of a tool, which may be a picture
 			content.ForEach(func(_, inner gjson.Result) bool {
 				r.chargeBlock(inner)
 				return true
